@@ -61,7 +61,8 @@ class Tensor(Event, frozen=True, tag="tensor"):
     """A tensor that the ledger speaks of.
 
     `origin` says how it came to be: `created` (a constructor such as `torch.tensor` or a factory),
-    `parameter` (an `nn.Parameter`), `buffer`, `result` (of an operation) or `unknown` (first met elsewhere).
+    `parameter` (an `nn.Parameter`), `buffer`, `result` (of an operation), `grad` (the buffer of a
+    leaf, as the user's code read it) or `unknown` (first met elsewhere).
     `value` is its value when first seen, kept whole up to `INPUT_LIMIT` for what a derivation may replay.
     """
 
@@ -285,7 +286,8 @@ class GradChanged(Event, frozen=True, tag="grad changed"):
 class DataChanged(Event, frozen=True, tag="data changed"):
     """A tensor's data was written in place by `by`; its version counter went from `version_before` to `version`.
 
-    `hidden` is true for writes through `.data`, which the version counter does not show.
+    `hidden` is true for writes through `.data`, which the version counter does not show. `after` is the value
+    now, if small.
     """
 
     tensor: TensorId
@@ -293,6 +295,7 @@ class DataChanged(Event, frozen=True, tag="data changed"):
     version_before: int
     version: int
     hidden: bool = False
+    after: Value | None = None
 
 
 class RequiresGradChanged(Event, frozen=True, tag="requires_grad changed"):
@@ -352,7 +355,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
 class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a step did to one parameter: the gradient that it used, and the norms of the change and of the data.
 
-    `changed` is False where not a bit of the parameter moved.
+    `changed` is False where not a bit of the parameter moved; `after` is the parameter's value now, if small.
     """
 
     tensor: TensorId
@@ -360,6 +363,7 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     change: float | str
     size: float | str
     changed: bool = True
+    after: Value | None = None
 
 
 class OptimizerStepped(Event, frozen=True, tag="optimizer stepped"):

@@ -1,0 +1,233 @@
+"""The backward graph as PyTorch keeps it: which line made which node, and what a backward can reach.
+
+A node's label lives in the node's own metadata, so it is exact, costs nothing to look up and goes when the
+node goes. Nodes that no tap saw (made inside library code) are placed by their sequence number, which PyTorch
+counts per thread: the expression that was running when the counter passed it made them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any
+
+from whygrad.engines.book import Book
+from whygrad.engines.pytorch.tensors import Tensors
+from whygrad.ledger.events import BackwardId, Edge, ModuleId, Node, NodeId, Saved, TensorId
+
+KEY = "whygrad"
+NODE_LIMIT = 20_000
+"""A graph with more nodes than this is not walked."""
+
+MARK_LIMIT = 400_000
+
+OPERAND_SLOTS = {"self": 0, "input": 0, "mat1": 0, "tensor1": 0, "other": 1, "mat2": 1, "vec": 1, "target": 1, "tensor2": 1}
+"""Which operand a node keeps in which slot, by PyTorch's own names (derivatives.yaml)."""
+
+
+@dataclass(slots=True)
+class Label:
+    """What is known of a node: the site and thread that made it, the operation, its results and its operands.
+
+    `operands` stand in call order, None for those that are no tensors. `freed_by` is the backward that released its saved tensors.
+    """
+
+    id: NodeId
+    site: int | None = None
+    thread: int = 0
+    operation: str = ""
+    operands: tuple[Used | None, ...] = ()
+    results: tuple[Used, ...] = ()
+    module: ModuleId | None = None
+    written: bool = False
+    freed_by: BackwardId | None = None
+
+
+class Marks:
+    """For one thread: up to which sequence number each site (or module) made nodes."""
+
+    __slots__ = ("owners", "upto")
+
+    def __init__(self) -> None:
+        self.upto: list[int] = []
+        self.owners: list[Any] = []
+
+    def add(self, sequence: int, owner: Any) -> None:
+        """The nodes numbered below `sequence`, and above the last mark, belong to `owner`."""
+        if not self.upto or sequence > self.upto[-1]:
+            self.upto.append(sequence)
+            self.owners.append(owner)
+            if len(self.upto) > MARK_LIMIT:
+                del self.upto[: MARK_LIMIT // 2]
+                del self.owners[: MARK_LIMIT // 2]
+
+    def owner(self, sequence: int, fallback: Any) -> Any:
+        position = bisect_left(self.upto, sequence + 1)
+        return self.owners[position] if position < len(self.upto) else fallback
+
+
+class ThreadMarks:
+    """The marks of one thread."""
+
+    __slots__ = ("modules", "sites")
+
+    def __init__(self) -> None:
+        self.sites = Marks()
+        self.modules = Marks()
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A tensor as an operation used it: its version and shape then."""
+
+    tensor: TensorId
+    version: int
+    shape: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a backward can reach.
+
+    `leaves` maps each leaf's id to (tensor, feeding nodes as (node, label, input index)).
+    """
+
+    nodes: list[tuple[Any, Label]] = field(default_factory=list)
+    leaves: dict[TensorId, tuple[Any, list[tuple[Any, Label, int]]]] = field(default_factory=dict)
+    complete: bool = True
+
+
+class Graph:
+    """Labels nodes and walks graphs."""
+
+    def __init__(self, torch: Any, book: Book, tensors: Tensors) -> None:
+        self.torch = torch
+        self.book = book
+        self.tensors = tensors
+        self.sequence = torch._C._autograd._get_sequence_nr
+        self._next = itertools.count(1).__next__
+        self._slots: dict[type, tuple[str, ...]] = {}
+        self._marks: dict[int, ThreadMarks] = {}
+
+    def marks(self, thread: int) -> ThreadMarks:
+        found = self._marks.get(thread)
+        if found is None:
+            found = self._marks[thread] = ThreadMarks()
+        return found
+
+    def label(self, node: Any, site: int | None, operation: str = "") -> Label:
+        """The label of `node`, made now if it has none."""
+        metadata = node.metadata
+        label: Label | None = metadata.get(KEY)
+        if label is None:
+            label = metadata[KEY] = Label(NodeId(self._next()), site, threading.get_ident(), operation)
+        elif operation and not label.operation:
+            label.operation, label.site = operation, site
+        return label
+
+    def mark_site(self, site: int | None) -> None:
+        """Every node that this thread has made since the last mark came from `site`."""
+        self.marks(threading.get_ident()).sites.add(self.sequence(), site)
+
+    def mark_module(self, module: ModuleId | None) -> None:
+        self.marks(threading.get_ident()).modules.add(self.sequence(), module)
+
+    def walk(self, roots: list[Any], site: int | None) -> Walk:
+        """Label and write every node that can be reached from the grad_fns `roots`."""
+        walk = Walk()
+        seen: dict[Any, Label | TensorId] = {}
+        order: list[tuple[Any, Label]] = []
+        stack = [(root, self._place(root, None, site)) for root in reversed(roots)]
+        for node, label in stack:
+            seen[node] = label
+        while stack:
+            node, label = stack.pop()
+            order.append((node, label))
+            if len(order) > NODE_LIMIT:
+                self.book.lost("a backward's graph", f"it has more than {NODE_LIMIT} nodes")
+                walk.complete = False
+                break
+            for position, (following, _) in enumerate(node.next_functions):
+                if following is None:
+                    continue
+                known = seen.get(following)
+                if known is None:
+                    variable = getattr(following, "variable", None)
+                    if variable is not None and not following.next_functions:
+                        known = self.tensors.meet(variable, None).id
+                        walk.leaves[known] = (variable, [])
+                    else:
+                        known = self._place(following, label, site)
+                        stack.append((following, known))
+                    seen[following] = known
+                if isinstance(known, int):
+                    walk.leaves[known][1].append((node, label, position))
+        walk.nodes = order
+        for node, label in reversed(order):
+            if not label.written:
+                self._write(node, label, seen)
+        return walk
+
+    def saves(self, node: Any) -> tuple[str, ...]:
+        """The slots in which this kind of node keeps tensors."""
+        kind = type(node)
+        slots = self._slots.get(kind)
+        if slots is None:
+            slots = tuple(name.removeprefix("_raw_saved_") for name in dir(kind) if name.startswith("_raw_saved_"))
+            if not slots and hasattr(kind, "saved_tensors"):
+                slots = ("saved_tensors",)
+            self._slots[kind] = slots
+        return slots
+
+    def _place(self, node: Any, consumer: Label | None, site: int | None) -> Label:
+        metadata = node.metadata
+        label: Label | None = metadata.get(KEY)
+        if label is not None:
+            return label
+        thread = consumer.thread if consumer is not None else threading.get_ident()
+        fallback = consumer.site if consumer is not None else site
+        marks = self.marks(thread)
+        sequence = node._sequence_nr()
+        owner = marks.sites.owner(sequence, fallback)
+        label = metadata[KEY] = Label(NodeId(self._next()), fallback if owner is None else owner, thread)
+        label.module = marks.modules.owner(sequence, None)
+        return label
+
+    def _write(self, node: Any, label: Label, seen: dict[Any, Label | TensorId]) -> None:
+        label.written = True
+        edges = []
+        for following, _ in node.next_functions:
+            target = seen.get(following) if following is not None else None
+            if isinstance(target, Label):
+                edges.append(Edge(node=target.id))
+            else:
+                edges.append(Edge(leaf=target))
+        if label.module is None:
+            label.module = self.marks(label.thread).modules.owner(node._sequence_nr(), None)
+        saved = tuple(self._saved(slot, label) for slot in self.saves(node))
+        self.book.write(
+            Node,
+            label.site,
+            id=label.id,
+            name=_name(node),
+            edges=tuple(edges),
+            saved=saved,
+            module=label.module,
+        )
+
+    def _saved(self, slot: str, label: Label) -> Saved:
+        position = OPERAND_SLOTS.get(slot)
+        used: Used | None = None
+        if position is not None and position < len(label.operands):
+            used = label.operands[position]
+        elif slot == "result" and label.results:
+            used = label.results[0]
+        if used is None:
+            return Saved(slot, None, ())
+        return Saved(slot, used.tensor, used.shape, used.version)
+
+
+def _name(node: Any) -> str:
+    return str(node.name()).rsplit("::", 1)[-1]

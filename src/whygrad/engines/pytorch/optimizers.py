@@ -1,0 +1,108 @@
+"""Optimizers: when they were built, what each step changed and by how much, and what it skipped."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from whygrad.engines.book import Book
+from whygrad.engines.pytorch.grads import Grads
+from whygrad.engines.pytorch.tensors import Known, Tensors, version
+from whygrad.engines.pytorch.values import Reader
+from whygrad.ledger.events import Group, Optimizer, OptimizerId, OptimizerStepped, TensorId, Update
+from whygrad.ledger.values import WHOLE_LIMIT, number
+
+COPY_LIMIT = 50_000_000
+"""Parameters of more elements than this in all are not copied to see how far a step moved them."""
+
+
+class Optimizers:
+    """Follows every optimizer of the program."""
+
+    def __init__(self, torch: Any, book: Book, reader: Reader, tensors: Tensors, grads: Grads) -> None:
+        self.torch = torch
+        self.book = book
+        self.reader = reader
+        self.tensors = tensors
+        self.grads = grads
+        self._next = itertools.count(1).__next__
+        self._ids: weakref.WeakKeyDictionary[Any, OptimizerId] = weakref.WeakKeyDictionary()
+        self._groups: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+        self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._before: dict[int, list[tuple[Any, Known, Any]]] = {}
+
+    def bind(self, optimizer: Any, name: str, site: int | None) -> None:
+        """The user's code calls `optimizer` by `name`."""
+        self._names[optimizer] = name
+        self._ids.pop(optimizer, None)
+        self.meet(optimizer, site)
+
+    def meet(self, optimizer: Any, site: int | None) -> OptimizerId:
+        """The id of `optimizer`, written to the ledger when it, its name or its groups are new."""
+        held = tuple(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+        known = self._ids.get(optimizer)
+        if known is not None and self._groups.get(optimizer) == held:
+            return known
+        if known is None:
+            known = self._ids[optimizer] = OptimizerId(self._next())
+        self._groups[optimizer] = held
+        groups = tuple(
+            Group(tuple(self.tensors.meet(parameter, site).id for parameter in group["params"]), _options(group))
+            for group in optimizer.param_groups
+        )
+        kind = type(optimizer).__name__
+        self.book.write(Optimizer, site, id=known, kind=kind, groups=groups, name=self._names.get(optimizer, ""))
+        self.book.step = max(self.book.step, 1)
+        return known
+
+    def parameters(self, optimizer: Any) -> list[Any]:
+        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+    def before_step(self, optimizer: Any, site: int | None) -> None:
+        self.meet(optimizer, site)
+        self.grads.observe_all("unseen", site)
+        parameters = self.parameters(optimizer)
+        if sum(parameter.numel() for parameter in parameters) > COPY_LIMIT:
+            self.book.lost("how far a step moved the parameters", f"they have more than {COPY_LIMIT} elements")
+            return
+        self._before[id(optimizer)] = [
+            (parameter, self.tensors.meet(parameter, site), self.reader.copy(parameter)) for parameter in parameters
+        ]
+
+    def after_step(self, optimizer: Any, site: int | None) -> None:
+        held = self._before.pop(id(optimizer), None)
+        if held is None:
+            return
+        updates: list[Update] = []
+        skipped: list[TensorId] = []
+        for parameter, known, before in held:
+            if parameter.grad is None:
+                skipped.append(known.id)
+            if before is None:
+                continue
+            change, size, changed = self.reader.moved(before, parameter)
+            known.version = version(parameter)
+            if parameter.grad is None and not changed:
+                continue
+            after = self.reader.read(parameter) if parameter.numel() <= WHOLE_LIMIT else None
+            updates.append(Update(known.id, known.grad_value, change, size, changed, after))
+        rates = tuple(float(group["lr"]) for group in optimizer.param_groups if "lr" in group)
+        self.book.write(
+            OptimizerStepped,
+            site,
+            optimizer=self._ids[optimizer],
+            updates=tuple(updates),
+            skipped=tuple(skipped),
+            lr=rates,
+        )
+
+
+def _options(group: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name, value in group.items():
+        if isinstance(value, bool | int | float | str) or value is None:
+            kept[name] = number(value) if isinstance(value, float) else value
+        elif isinstance(value, tuple) and all(isinstance(item, bool | int | float) for item in value):
+            kept[name] = [number(item) for item in value]
+    return kept

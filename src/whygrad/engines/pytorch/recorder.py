@@ -1,0 +1,343 @@
+"""The recorder of a PyTorch program: the taps of the user's code and the probes of torch, and what each tells.
+
+The taps and probes here decide quickly whether there is anything to tell; the telling is done by the modules
+beside this one. Whatever fails in the telling becomes a `recording lost` event; the program never sees it.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+from whygrad.engines.book import Book
+from whygrad.engines.pytorch.backward import Backwards
+from whygrad.engines.pytorch.depth import Depth, Fold
+from whygrad.engines.pytorch.grads import Grads
+from whygrad.engines.pytorch.graph import Graph
+from whygrad.engines.pytorch.modules import Modules
+from whygrad.engines.pytorch.operations import Operations
+from whygrad.engines.pytorch.optimizers import Optimizers
+from whygrad.engines.pytorch.taps import TAKES_OUT
+from whygrad.engines.pytorch.tensors import ELEMENT_LIMIT, Tensors
+from whygrad.engines.pytorch.values import Reader
+from whygrad.execute.sites import Place, SiteTable
+from whygrad.ledger.events import GradModeChanged, Noted
+
+T = TypeVar("T")
+
+
+class Recorder:
+    """Everything that watches one program, once torch is imported."""
+
+    def __init__(self, torch: Any, book: Book, table: SiteTable, policy: str) -> None:
+        self.torch = torch
+        self.book = book
+        self.table = table
+        self.reader = Reader(torch)
+        self.tensors = Tensors(torch, book, self.reader)
+        self.graph = Graph(torch, book, self.tensors)
+        self.grads = Grads(book, self.reader, self.tensors)
+        self.backwards = Backwards(torch, book, self.reader, self.tensors, self.graph, self.grads)
+        self.modules = Modules(torch, book, self.reader, self.tensors, self.graph)
+        self.operations = Operations(
+            torch, book, self.reader, self.tensors, self.graph, self.grads, self.backwards, self.modules, policy == "auto"
+        )
+        self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads)
+        self.fold = Fold(book, self.reader, self.tensors)
+        self.depth = Depth(policy, book, self.fold, self._switched)
+        self.compiled = False
+        self._tensor = torch.Tensor
+        self._plain = frozenset({torch.Tensor, torch.nn.Parameter})
+        self._module = torch.nn.Module
+        self._optimizer = torch.optim.Optimizer
+        self._unseen = torch._C.DisableTorchFunction
+        self._busy = threading.local()
+
+    # --- safety -----------------------------------------------------------------------------------
+
+    def tell(self, what: str, action: Callable[..., None], *arguments: Any) -> None:
+        """Run `action` so that neither its failure nor its own operations reach the program."""
+        if not self.book.is_open or getattr(self._busy, "on", False):
+            return
+        self._busy.on = True
+        try:
+            if self.reader.inside_transform():
+                return
+            with self._unseen():
+                action(*arguments)
+        except Exception as error:
+            self.book.lost(what, error)
+        finally:
+            self._busy.on = False
+
+    def user_site(self) -> int | None:
+        """What the user's own code is executing."""
+        files = self.table.files
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename in files:
+                return self.table.running(frame)
+            frame = frame.f_back
+        return None
+
+    def _switched(self, full: bool) -> None:
+        if full:
+            self.graph.mark_site(None)
+            self.graph.mark_module(None)
+            for tensor, known in self.tensors.live_leaves():
+                self.grads.remember(known, tensor.grad)
+                known.version = tensor._version
+
+    # --- the taps of the user's code (slow paths) ---------------------------------------------------
+
+    def on_value(self, site: int, value: Any, names: tuple[Any, ...]) -> None:
+        place = self.table.places[site]
+        kind = type(value)
+        if kind in self._plain or isinstance(value, self._tensor):
+            self.operations.result(site, place, value, names)
+            self._bind_tensor(site, place, value)
+        elif isinstance(value, list | tuple):
+            self.operations.result(site, place, value, names)
+            self._bind_members(site, place, value)
+        elif isinstance(value, self._module):
+            self.graph.mark_site(site)
+            for target in place.targets:
+                self.modules.bind(value, target, place.function)
+        elif isinstance(value, self._optimizer):
+            if place.targets:
+                self.optimizers.bind(value, place.targets[0], site)
+        elif isinstance(value, dict):
+            self.graph.mark_site(site)
+            self._bind_members(site, place, value)
+        else:
+            self.graph.mark_site(site)
+            if place.operation in TAKES_OUT:
+                self.operations.taken_out(site, place, names)
+
+    def on_look(self, site: int, value: Any) -> None:
+        place = self.table.places[site]
+        if isinstance(value, self._tensor):
+            self.operations.read(site, value)
+            self._bind_tensor(site, place, value)
+            if not place.targets and place.code.isidentifier() is False and len(place.code) < 60:
+                self.tensors.name(self.tensors.meet(value, site), place.code, place.function, site)
+        elif isinstance(value, self._module):
+            for target in place.targets:
+                self.modules.bind(value, target, place.function)
+        elif isinstance(value, list | tuple | dict) and place.targets:
+            self._bind_members(site, place, value)
+
+    def on_names(self, site: int, values: tuple[Any, ...]) -> None:
+        place = self.table.places[site]
+        for name, value in zip(place.targets, values, strict=False):
+            if isinstance(value, self._tensor):
+                self.tensors.name(self.tensors.meet(value, site, "created"), name, place.function, site)
+            elif isinstance(value, self._module):
+                self.modules.bind(value, name, place.function)
+            elif isinstance(value, self._optimizer):
+                self.optimizers.bind(value, name, site)
+
+    def on_wrote(self, site: int, owner: Any) -> None:
+        """A write through an attribute or an item of `owner` is done."""
+        place = self.table.places[site]
+        if not isinstance(owner, self._tensor):
+            return
+        if place.attribute == "grad":
+            self._wrote_grad(site, place, owner)
+        elif not self.depth.full:
+            return
+        elif place.attribute == "data":
+            self.operations.hidden_write(site, place, owner)
+        elif place.attribute == "requires_grad":
+            self.tensors.check_flags(owner, self.tensors.meet(owner, site), "requires_grad = ", site)
+        elif place.attribute and place.attribute != "training":
+            self.book.write(Noted, site, text=f"`{place.code}` sets an attribute that PyTorch does not know")
+        elif place.item:
+            self.operations.written_in_place(site, place, owner)
+
+    def _wrote_grad(self, site: int, place: Place, owner: Any) -> None:
+        known = self.tensors.meet(owner, site)
+        if not self.depth.full:
+            if owner.is_leaf and (owner.grad is None or place.operation == "zero_"):
+                self.fold.reset(known.id)
+            return
+        by = place.operation or "assignment"
+        if by == "assignment" and owner.is_leaf and owner.grad is None:
+            by = f"{place.code.split('=')[0].strip()} = None"
+        self.grads.observe(owner, known, by, site)
+
+    def on_updated(self, site: int, value: Any, names: tuple[Any, ...]) -> None:
+        place = self.table.places[site]
+        if not isinstance(value, self._tensor):
+            return
+        known = self.tensors.find(value)
+        if known is not None and known.version != value._version:
+            self.operations.written_in_place(site, place, value, names)
+        else:
+            self.operations.result(site, _out_of_place(place), value, names)
+        self.tensors.name(self.tensors.meet(value, site), place.operands[0].code, place.function, site)
+
+    def _bind_tensor(self, site: int, place: Place, value: Any) -> None:
+        if place.targets:
+            known = self.tensors.meet(value, site)
+            for target in place.targets:
+                self.tensors.name(known, target, place.function, site)
+
+    def _bind_members(self, site: int, place: Place, value: Any) -> None:
+        if not place.targets or len(value) > 4 * ELEMENT_LIMIT:
+            return
+        for index, tensor in self.tensors.members(value):
+            known = self.tensors.meet(tensor, site, "created")
+            for target in place.targets:
+                self.tensors.name(known, target + index, place.function, site)
+
+    # --- the probes of torch ------------------------------------------------------------------------
+
+    def module_enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        stack = self.modules.stack()
+        if not stack:
+            first = next((item for item in args if isinstance(item, self._tensor)), None)
+            shape = None if first is None else (first.shape, first.dtype)
+            thing = (id(module), module.training, shape, self.torch.is_grad_enabled())
+            self.depth.happening(thing, f"a call of {type(module).__name__} with a shape or in a mode not seen before")
+        if self.depth.full:
+            self.modules.enter(module, args, kwargs, self.user_site())
+        else:
+            stack.append((None, (), {}))
+
+    def module_leave(self, result: Any) -> None:
+        if self.depth.full:
+            stack = self.modules.stack()
+            if stack and stack[-1][0] is not None:
+                self.modules.leave(result, self.user_site())
+                return
+        stack = self.modules.stack()
+        if stack:
+            stack.pop()
+
+    def module_fail(self) -> None:
+        stack = self.modules.stack()
+        if self.depth.full and stack and stack[-1][0] is not None:
+            self.modules.fail(self.user_site())
+        elif stack:
+            stack.pop()
+
+    def mode_enter(self, module: Any, call: str) -> None:
+        before = {inner: inner.training for inner in self._module.modules(module)}
+        self._modes().append((module, call, before))
+
+    def mode_leave(self) -> None:
+        modes = self._modes()
+        if not modes:
+            return
+        module, call, before = modes.pop()
+        if not modes and self.depth.happening((id(module), call), f"{call}() of {type(module).__name__}"):
+            self.modules.mode_changed(module, call, before, self.user_site())
+
+    def mode_fail(self) -> None:
+        if self._modes():
+            self._modes().pop()
+
+    def _modes(self) -> list[tuple[Any, str, dict[Any, bool]]]:
+        try:
+            return self._busy.modes  # type: ignore[no-any-return]
+        except AttributeError:
+            self._busy.modes = []
+            return self._busy.modes  # type: ignore[no-any-return]
+
+    def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        stack = self.backwards.stack()
+        stack.append(None)
+        site = self.user_site()
+        gradients, keep, create, inputs = args[0], bool(args[1]), bool(args[2]), args[3]
+        accumulate = bool(kwargs.get("accumulate_grad"))
+        full = self.depth.happening(("backward", site), "a backward from a line not seen before")
+        loss = self.reader.scalar(roots[0]) if len(roots) == 1 and isinstance(roots[0], self._tensor) else None
+        if not full and loss is not None and loss - loss != 0:  # nan or inf
+            full = self.depth.happening(("not finite", site), "the loss is not finite")
+        if full:
+            stack.pop()
+            try:
+                self.backwards.begin(site, roots, gradients, (keep, create), inputs, accumulate)
+            except BaseException:
+                stack.append(None)
+                raise
+            entry = stack[-1]
+            if accumulate and entry is not None:
+                self.fold.leaves_of[site] = tuple(entry.walk.leaves)
+        elif accumulate:
+            self.fold.backward(site, loss)
+
+    def backward_leave(self, result: Any) -> None:
+        self.backwards.end(result)
+
+    def backward_fail(self) -> None:
+        self.backwards.fail(sys.exc_info()[1])
+
+    def optimizer_built(self, optimizer: Any) -> None:
+        self.optimizers.meet(optimizer, self.user_site())
+        self.fold.owned[id(optimizer)] = lambda: self.optimizers.parameters(optimizer)
+
+    def zeroed(self, owner: Any) -> None:
+        """`zero_grad` of an optimizer or a module is over."""
+        if self.depth.full:
+            self.grads.observe_all(f"{type(owner).__name__}.zero_grad", self.user_site())
+            return
+        if id(owner) not in self.fold.owned and isinstance(owner, self._module):
+            self.fold.owned[id(owner)] = lambda: list(owner.parameters())
+        self.fold.reset(id(owner))
+
+    def step_enter(self, optimizer: Any) -> None:
+        full = self.depth.happening(("step", id(optimizer)), f"a step of {type(optimizer).__name__}")
+        if full:
+            self.optimizers.before_step(optimizer, self.user_site())
+        else:
+            self.fold.step()
+
+    def step_leave(self, optimizer: Any) -> None:
+        if self.depth.full:
+            self.optimizers.after_step(optimizer, self.user_site())
+        self.book.step += 1
+        self.fold.stepped()
+        self.depth.step_over()
+
+    def changed_grads(self, by: str) -> None:
+        """Something that changes buffers (clipping, unscaling) is over."""
+        if self.depth.full:
+            self.grads.observe_all(by, self.user_site())
+
+    def grad_mode(self, by: str, entered: bool, frame: Any) -> None:
+        """The user's own code switched the grad mode."""
+        if not self.depth.full:
+            return
+        if frame.f_code.co_filename not in self.table.files:
+            if frame.f_code.co_name != "decorate_context":
+                return
+            function = frame.f_locals.get("func")
+            code = getattr(function, "__code__", None)
+            if code is None or code.co_filename not in self.table.files:
+                return
+        self.book.write(GradModeChanged, self.user_site(), by=by, entered=entered, mode=self.modules.grad_mode())
+
+    def finish(self) -> None:
+        self.fold.flush()
+        if self.depth.full:
+            self.grads.observe_all("unseen", None)
+
+
+def _out_of_place(place: Place) -> Place:
+    """`x += y` where x was no tensor before: an ordinary addition."""
+    return Place(
+        place.path,
+        place.line,
+        place.column,
+        place.end_line,
+        place.end_column,
+        place.function,
+        place.code,
+        place.operation.removesuffix("_"),
+        operands=place.operands,
+    )

@@ -1,0 +1,210 @@
+"""The quick side of the taps: decide in a few dozen nanoseconds whether there is anything to tell.
+
+`Taps` exists before torch is imported (the user's code is compiled first), so it starts without a recorder.
+Asserts, caught exceptions and seeds are told by any program, with torch or without.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from whygrad.engines.book import Book
+from whygrad.execute.sites import Constant, Passed, SiteTable
+from whygrad.ledger.events import Check, Raised, Seeded
+
+if TYPE_CHECKING:
+    from whygrad.engines.pytorch.recorder import Recorder
+
+T = TypeVar("T")
+
+SCALARS = frozenset({int, float, bool, str, bytes, type(None), complex, type, range, slice})
+SEEDING = {"random.seed": "random", "numpy.random.seed": "numpy", "numpy.random.default_rng": "numpy generator"}
+CHECK_LIMIT = 50
+"""One assertion is written out at most this often (failures always are, up to ten times as many)."""
+
+TAKES_OUT = frozenset({"item", "tolist", "numpy", "float", "int", "bool", "complex", "numpy.asarray", "numpy.array"})
+"""What turns a tensor into a Python or NumPy value."""
+
+MISSING = object()
+
+
+class Taps:
+    """What instrumented code calls (`whygrad.execute.instrument.Taps`)."""
+
+    def __init__(self, book: Book, table: SiteTable) -> None:
+        self.book = book
+        self.table = table
+        self.recorder: Recorder | None = None
+        self._local = threading.local()
+        self._times: dict[int, int] = {}
+        self._kinds: dict[int, int] = {}
+        self.bind()
+
+    def bind(self) -> None:
+        """Build the taps that code objects hold. They are closures: a call of one costs little more than a frame."""
+        scalars = SCALARS
+        kinds = self._kinds
+        state = self
+
+        def value(site: int, value: T, *names: Any) -> T:
+            recorder = state.recorder
+            if recorder is not None and recorder.depth.full and type(value) not in scalars:
+                recorder.tell("an operation", recorder.on_value, site, value, names)
+            elif kinds.get(site, 1):
+                state._scalar(site, value, names)
+            return value
+
+        def look(site: int, value: T) -> T:
+            recorder = state.recorder
+            if recorder is not None and type(value) not in scalars and recorder.depth.full:
+                recorder.tell("a name", recorder.on_look, site, value)
+            return value
+
+        def names(site: int, *values: Any) -> None:
+            recorder = state.recorder
+            if recorder is not None and recorder.depth.full:
+                recorder.tell("a name", recorder.on_names, site, values)
+
+        def base(site: int, value: T) -> T:
+            recorder = state.recorder
+            if recorder is not None and type(value) not in scalars:
+                state._pending()[site] = value
+            return value
+
+        def wrote(site: int, value: Any = None) -> Any:
+            recorder = state.recorder
+            if recorder is not None:
+                owner = state._pending().pop(site, MISSING)
+                if owner is not MISSING:
+                    recorder.tell("a write", recorder.on_wrote, site, owner)
+            return value
+
+        def updated(site: int, value: Any, *names: Any) -> None:
+            recorder = state.recorder
+            if recorder is not None and type(value) not in scalars and recorder.depth.full:
+                recorder.tell("a write", recorder.on_updated, site, value, names)
+
+        self.value, self.look, self.names = value, look, names
+        self.base, self.wrote, self.updated = base, wrote, updated
+
+    def side(self, site: int, index: int, value: T) -> T:
+        if self._times.get(site, 0) <= 10 * CHECK_LIMIT:
+            self._sides().setdefault(site, {})[index] = value
+        return value
+
+    def check(self, site: int, held: bool) -> bool:
+        times = self._times[site] = self._times.get(site, 0) + 1
+        if times <= 10 * CHECK_LIMIT:
+            values = self._sides().pop(site, {})
+            if times <= CHECK_LIMIT or not held:
+                self._tell("a check", self._check, site, held, values)
+        return held
+
+    def caught(self, site: int) -> None:
+        self._pending().clear()
+        self._sides().clear()
+        self._tell("a caught exception", self._caught, site, sys.exc_info()[1])
+
+    # --- slow paths -------------------------------------------------------------------------------
+
+    def _tell(self, what: str, action: Any, *arguments: Any) -> None:
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.tell(what, action, *arguments)
+        elif self.book.is_open:
+            try:
+                action(*arguments)
+            except Exception as error:
+                self.book.lost(what, error)
+
+    def _scalar(self, site: int, value: Any, names: tuple[Any, ...]) -> None:
+        """An expression that gave no tensor: most are none of our business, and are remembered as such (0)."""
+        operation = self.table.places[site].operation
+        recorder = self.recorder
+        if operation in SEEDING:
+            self._kinds[site] = 1
+            self._tell("a seed", self._seeded, site, SEEDING[operation], names)
+        elif operation in TAKES_OUT:
+            self._kinds[site] = 2
+            if recorder is not None and recorder.depth.full:
+                recorder.tell("a value taken out", recorder.operations.taken_out, site, self.table.places[site], names)
+        elif value is None:
+            self._kinds[site] = 3
+            if recorder is not None and recorder.depth.full:
+                recorder.tell("an operation", recorder.graph.mark_site, site)
+        else:
+            self._kinds[site] = 0
+
+    def _seeded(self, site: int, generator: str, names: tuple[Any, ...]) -> None:
+        operands = self.table.places[site].operands
+        given = ""
+        if operands:
+            form = operands[0].form
+            value = form.value if isinstance(form, Constant) else names[form.index] if isinstance(form, Passed) else None
+            given = repr(value) if type(value) in SCALARS else operands[0].code
+        self.book.write(Seeded, site, generator=generator, seed=given)
+
+    def _check(self, site: int, held: bool, values: dict[int, Any]) -> None:
+        place = self.table.places[site]
+        sides = tuple((place.sides[index], self._printed(value)) for index, value in sorted(values.items()))
+        self.book.write(Check, site, code=place.code, held=held, sides=sides)
+
+    def _caught(self, site: int, error: BaseException | None) -> None:
+        if error is not None:
+            self.book.write(
+                Raised,
+                raising_site(error, self.table),
+                kind=type(error).__name__,
+                text=message(error),
+                caught=self.book.site(site),
+            )
+
+    def _printed(self, value: Any) -> str:
+        """How a checked value reads. Only values whose text cannot run the user's code are printed."""
+        if type(value) in SCALARS:
+            return repr(value)[:200]
+        recorder = self.recorder
+        if recorder is not None and isinstance(value, recorder.torch.Tensor):
+            known = recorder.reader.read(value)
+            if known.items is not None:
+                return str(known.scalar) if known.scalar is not None else f"{list(known.items)} of shape {known.shape}"
+            return f"a tensor of shape {known.shape}"
+        if type(value) in (tuple, list) and len(value) <= 16:
+            inner = ", ".join(self._printed(item) for item in value)
+            return f"({inner})" if type(value) is tuple else f"[{inner}]"
+        return f"a {type(value).__name__}"
+
+    def _pending(self) -> dict[int, Any]:
+        try:
+            return self._local.pending  # type: ignore[no-any-return]
+        except AttributeError:
+            self._local.pending = {}
+            return self._local.pending  # type: ignore[no-any-return]
+
+    def _sides(self) -> dict[int, dict[int, Any]]:
+        try:
+            return self._local.sides  # type: ignore[no-any-return]
+        except AttributeError:
+            self._local.sides = {}
+            return self._local.sides  # type: ignore[no-any-return]
+
+
+def raising_site(error: BaseException, table: SiteTable) -> int | None:
+    """The user's statement in which `error` was raised: the innermost one of its traceback."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        path = trace.tb_frame.f_code.co_filename
+        if path in table.files:
+            found = (path, trace.tb_lineno)
+        trace = trace.tb_next
+    return None if found is None else table.statement(*found)
+
+
+def message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -1,0 +1,152 @@
+"""Which tensor is which: stable ids for tensor objects, what they were last seen as, and their names.
+
+Holds no tensor alive.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from whygrad.engines.book import Book
+from whygrad.engines.pytorch.values import Reader
+from whygrad.ledger.events import Named, RequiresGradChanged, Tensor, TensorId
+from whygrad.ledger.values import INPUT_LIMIT, Value
+
+ELEMENT_LIMIT = 16
+"""Members of a list, tuple or dict that get names (`params[0]`)."""
+
+
+class Known:
+    """One tensor as it was last seen.
+
+    `version` is its version counter, `grad` the buffer object seen last (weakly), with its version and value.
+    """
+
+    __slots__ = ("grad", "grad_value", "grad_version", "id", "leaf", "names", "ref", "requires_grad", "version")
+
+    def __init__(self, id: TensorId, ref: weakref.ref[Any], leaf: bool, requires_grad: bool, version: int) -> None:
+        self.id = id
+        self.ref = ref
+        self.leaf = leaf
+        self.requires_grad = requires_grad
+        self.version = version
+        self.grad: weakref.ref[Any] | None = None
+        self.grad_version = 0
+        self.grad_value: Value | None = None
+        self.names: set[tuple[str, str]] = set()
+
+
+class Tensors:
+    """The tensors that the ledger has met."""
+
+    def __init__(self, torch: Any, book: Book, reader: Reader) -> None:
+        self.torch = torch
+        self.book = book
+        self.reader = reader
+        self._tensor = torch.Tensor
+        self._parameter = torch.nn.Parameter
+        self._known: dict[int, Known] = {}
+        self._by_id: dict[TensorId, Known] = {}
+        self._next = itertools.count(1).__next__
+        self._holders: dict[tuple[str, str], TensorId] = {}
+        self.leaves: dict[TensorId, Known] = {}
+
+    def find(self, tensor: Any) -> Known | None:
+        known = self._known.get(id(tensor))
+        return known if known is not None and known.ref() is tensor else None
+
+    def alive(self, tensor: TensorId) -> Any:
+        """The tensor object of an id, or None if it is gone."""
+        known = self._by_id.get(tensor)
+        return None if known is None else known.ref()
+
+    def meet(self, tensor: Any, site: int | None, origin: str = "unknown") -> Known:
+        """The entry of `tensor`, written to the ledger if it is new."""
+        key = id(tensor)
+        known = self._known.get(key)
+        if known is not None and known.ref() is tensor:
+            return known
+        requires_grad, leaf = tensor.requires_grad, tensor.is_leaf
+        known = Known(TensorId(self._next()), self._watch(tensor, key), leaf, requires_grad, version(tensor))
+        self._known[key] = self._by_id[known.id] = known
+        if leaf and requires_grad:
+            self.leaves[known.id] = known
+        if isinstance(tensor, self._parameter):
+            origin = "parameter"
+        value = None
+        if origin != "result" and tensor.numel() <= INPUT_LIMIT:
+            value = self.reader.read(tensor, INPUT_LIMIT)
+        self.book.write(
+            Tensor,
+            site,
+            id=known.id,
+            shape=tuple(tensor.shape),
+            dtype=self.reader.dtype(tensor),
+            device=str(tensor.device),
+            leaf=leaf,
+            requires_grad=requires_grad,
+            origin=origin,
+            value=value,
+        )
+        return known
+
+    def name(self, known: Known, name: str, scope: str, site: int | None) -> None:
+        """From here on the user's code can call it `name` in `scope`."""
+        key = (name, scope)
+        if self._holders.get(key) == known.id:
+            return
+        self._holders[key] = known.id
+        known.names.add(key)
+        self.book.write(Named, site, tensor=known.id, name=name, scope=scope)
+
+    def check_flags(self, tensor: Any, known: Known, by: str, site: int | None) -> None:
+        """Note a switch of `requires_grad` since the tensor was last seen."""
+        requires_grad = tensor.requires_grad
+        known.leaf = tensor.is_leaf
+        if requires_grad == known.requires_grad:
+            return
+        known.requires_grad = requires_grad
+        if known.leaf:
+            self.book.write(RequiresGradChanged, site, tensor=known.id, to=requires_grad, by=by)
+            if requires_grad:
+                self.leaves[known.id] = known
+
+    def live_leaves(self) -> list[tuple[Any, Known]]:
+        """The leaves that are still there."""
+        alive = []
+        for key, known in list(self.leaves.items()):
+            tensor = known.ref()
+            if tensor is None:
+                del self.leaves[key]
+            else:
+                alive.append((tensor, known))
+        return alive
+
+    def members(self, value: Any) -> list[tuple[str, Any]]:
+        """(index text, tensor) of the tensors in a list, tuple or dict."""
+        if isinstance(value, dict):
+            pairs = [(f"[{key!r}]", item) for key, item in itertools.islice(value.items(), ELEMENT_LIMIT)]
+            return [(text.replace("'", '"'), item) for text, item in pairs if isinstance(item, self._tensor)]
+        first = itertools.islice(value, ELEMENT_LIMIT)
+        return [(f"[{position}]", item) for position, item in enumerate(first) if isinstance(item, self._tensor)]
+
+    def _watch(self, tensor: Any, key: int) -> weakref.ref[Any]:
+        known, by_id = self._known, self._by_id
+
+        def gone(ref: weakref.ref[Any]) -> None:
+            entry = known.get(key)
+            if entry is not None and entry.ref is ref:
+                del known[key]
+                del by_id[entry.id]
+
+        return weakref.ref(tensor, gone)
+
+
+def version(tensor: Any) -> int:
+    """The version counter; -1 where there is none (inference tensors)."""
+    try:
+        return int(tensor._version)
+    except RuntimeError:
+        return -1

@@ -1,0 +1,169 @@
+"""Read a tensor's value for the ledger without the program noticing.
+
+Nothing is read where reading would be seen or would not mean anything: inside `torch.func` transforms, under
+a dispatch mode of the program's own, while its profiler counts operations, on meta and fake tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from whygrad.ledger.values import WHOLE_LIMIT, Number, Value, number, whole
+
+
+class Reader:
+    """Reads values of tensors of one torch module."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self._names = {dtype: str(dtype).removeprefix("torch.") for dtype in set(_dtypes(torch))}
+        self._half = {torch.bfloat16, torch.float16}
+        self._transform = torch._C._functorch.peek_interpreter_stack
+        self._dispatch_depth = torch._C._len_torch_dispatch_stack
+        self._profiling = torch.autograd._profiler_enabled
+        self._plain = {torch.Tensor, torch.nn.Parameter}
+
+    def dtype(self, tensor: Any) -> str:
+        return self._names.get(tensor.dtype) or str(tensor.dtype)
+
+    def inside_transform(self) -> bool:
+        """Whether a `torch.func` transform is running: tensors are wrappers without values of their own."""
+        return self._transform() is not None
+
+    def visible(self) -> bool:
+        """Whether reading a value now would be counted by the program's own tools."""
+        return self._dispatch_depth() > 0 or self._profiling() or self._transform() is not None
+
+    def outline(self, tensor: Any) -> Value:
+        """Shape and dtype alone."""
+        return Value(shape=tuple(tensor.shape), dtype=self.dtype(tensor))
+
+    def read(self, tensor: Any, limit: int = WHOLE_LIMIT) -> Value:
+        """Every element up to `limit` of them, statistics beyond."""
+        if self._opaque(tensor):
+            return self.outline(tensor)
+        count = tensor.numel()
+        if count <= limit:
+            items = tensor.detach().reshape(-1).tolist()
+            return whole(tensor.shape, self.dtype(tensor), items)
+        return self._statistics(tensor, count)
+
+    def small(self, tensor: Any, limit: int = WHOLE_LIMIT) -> Value | None:
+        """Every element if there are at most `limit`, else None."""
+        return self.read(tensor, limit) if tensor.numel() <= limit else None
+
+    def norm(self, tensor: Any) -> Number:
+        """The Euclidean norm; `nan` or `inf` as they come."""
+        if self._opaque(tensor):
+            return "nan"
+        array = self._array(tensor)
+        if array is None:
+            with self.torch.no_grad():
+                return number(float(self.torch.linalg.vector_norm(tensor.detach().float())))
+        return number(_norm(array))
+
+    def scalar(self, tensor: Any) -> float | None:
+        """The number in a one-element tensor of the CPU; None where reading would cost or be seen."""
+        if tensor.numel() != 1 or tensor.device.type != "cpu" or self._opaque(tensor) or tensor.is_complex():
+            return None
+        return float(tensor.detach().reshape(()).item())
+
+    def copy(self, tensor: Any) -> Any:
+        """The data now, to be compared later; None where it cannot be read."""
+        if self._opaque(tensor):
+            return None
+        array = self._array(tensor)
+        return tensor.detach().clone() if array is None else array.copy()
+
+    def moved(self, before: Any, tensor: Any) -> tuple[Number, Number, bool]:
+        """(norm of the change since `copy`, norm of the data, whether any bit moved)."""
+        array = self._array(tensor)
+        if array is not None and not isinstance(before, self.torch.Tensor):
+            import numpy as np
+
+            with np.errstate(all="ignore"):
+                change = _norm(array - before)
+            changed = change > 0 or not np.array_equal(array, before, equal_nan=True)
+            return number(change), number(_norm(array)), changed
+        now = tensor.detach()
+        with self.torch.no_grad():
+            change = float(self.torch.linalg.vector_norm((now.float() - before.float())))
+            size = float(self.torch.linalg.vector_norm(now.float()))
+            return number(change), number(size), change > 0 or not self.torch.equal(now, before)
+
+    def _opaque(self, tensor: Any) -> bool:
+        if self.visible():
+            return True
+        if type(tensor) not in self._plain and not _same_as_plain(tensor, self.torch):
+            return True
+        kind = tensor.device.type
+        return kind == "meta" or tensor.layout is not self.torch.strided
+
+    def _array(self, tensor: Any) -> Any:
+        """A NumPy view of a real tensor of the CPU, else None."""
+        if tensor.device.type != "cpu" or tensor.dtype in self._half or not tensor.is_floating_point():
+            return None
+        if tensor.is_neg() or "float8" in str(tensor.dtype):
+            return None
+        return tensor.detach().numpy()
+
+    def _statistics(self, tensor: Any, count: int) -> Value:
+        shape, dtype = tuple(tensor.shape), self.dtype(tensor)
+        if tensor.is_complex() or tensor.is_quantized:
+            return Value(shape=shape, dtype=dtype)
+        array = self._array(tensor)
+        if array is not None:
+            import numpy as np
+
+            norm = _norm(array)
+            if math.isfinite(norm):
+                return Value(shape, dtype, norm=norm, low=float(array.min()), high=float(array.max()))
+            nan = int(np.isnan(array).sum())
+            inf = int(np.isinf(array).sum())
+            with np.errstate(all="ignore"):
+                low, high = float(array.min()), float(array.max())
+            return Value(shape, dtype, norm=number(norm), low=number(low), high=number(high), nan=nan, inf=inf)
+        torch = self.torch
+        with torch.no_grad():
+            now = tensor.detach()
+            if not now.is_floating_point():
+                low, high = (now.min().item(), now.max().item())
+                return Value(shape, dtype, low=number(low), high=number(high))
+            now = now.float() if now.dtype in self._half or now.element_size() < 4 else now
+            low, high = torch.aminmax(now)
+            nan, inf = int(now.isnan().sum()), int(now.isinf().sum())
+            norm = float(torch.linalg.vector_norm(now))
+            return Value(shape, dtype, norm=number(norm), low=number(low.item()), high=number(high.item()), nan=nan, inf=inf)
+
+
+def is_zero(value: Value) -> bool:
+    """Whether every element is zero."""
+    if value.items is not None:
+        return all(item == 0 for item in value.items)
+    return value.norm == 0 and value.nan == 0
+
+
+def _norm(array: Any) -> float:
+    import numpy as np
+
+    flat = array.ravel()
+    with np.errstate(all="ignore"):
+        square = float(flat.dot(flat))
+        if not math.isfinite(square) or square == 0:  # the squares overflowed or vanished, perhaps
+            wide = flat.astype(np.float64)
+            square = float(wide.dot(wide))
+    return math.sqrt(square) if square >= 0 else math.nan
+
+
+def _same_as_plain(tensor: Any, torch: Any) -> bool:
+    """Whether a subclass keeps its data as a plain tensor does."""
+    kind = type(tensor)
+    return (
+        kind.__torch_function__ is torch._C._disabled_torch_function_impl
+        or getattr(kind.__torch_function__, "__func__", None) is torch.Tensor.__torch_function__.__func__
+    ) and kind.__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl
+
+
+def _dtypes(torch: Any) -> list[Any]:
+    return [value for value in vars(torch).values() if isinstance(value, torch.dtype)]

@@ -1,0 +1,70 @@
+"""Output files: the one place that opens, finishes and cleans them up. Nothing is overwritten unasked."""
+
+from __future__ import annotations
+
+import os
+from typing import TypeAlias
+
+from whygrad.errors import BadInput
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def check(path: PathLike, *, force: bool = False) -> None:
+    """Raise `BadInput` now if `path` could not be written later; touches nothing."""
+    name = os.fspath(path)
+    folder = os.path.dirname(name) or "."
+    if os.path.isdir(name):
+        raise BadInput(f"{name}: is a directory; name a file in it.")
+    if not os.path.isdir(folder):
+        raise BadInput(f"{name}: there is no directory {folder}.")
+    if not force and os.path.lexists(name):
+        raise BadInput(f"{name}: exists already; use --force to overwrite it.")
+    if not os.access(name if os.path.exists(name) else folder, os.W_OK):
+        raise BadInput(f"{name}: cannot be written: permission denied.")
+
+
+def create(path: PathLike, *, force: bool = False) -> int:
+    """A descriptor that appends to a new file, for what must outlive its writer line by line (a ledger)."""
+    check(path, force=force)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        return os.open(path, flags | (os.O_TRUNC if force else os.O_EXCL), 0o666)
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+def save(path: PathLike, text: str, *, force: bool = False) -> None:
+    """Write a whole file or nothing: `text` appears under its name only when all of it is on disk."""
+    check(path, force=force)
+    target = os.path.realpath(path)
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        if os.path.exists(target) and not os.path.isfile(target):  # a device or a pipe can only be written to
+            with open(target, "wb") as file:
+                file.write(data)
+        else:
+            _put_in_place(target, data, force=force)
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+def _put_in_place(target: str, data: bytes, *, force: bool) -> None:
+    """Write beside `target`, then give the file its name; what is not finished is removed."""
+    unfinished = f"{target}.{os.getpid()}.unfinished"
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        if not force and os.path.lexists(target):
+            raise FileExistsError
+        os.replace(unfinished, target)
+    finally:
+        if os.path.lexists(unfinished):
+            os.unlink(unfinished)
+
+
+def _refused(path: PathLike, error: OSError) -> BadInput:
+    if isinstance(error, FileExistsError):
+        return BadInput(f"{os.fspath(path)}: exists already; use --force to overwrite it.")
+    return BadInput(f"{os.fspath(path)}: cannot be written: {error.strerror or error}.")
