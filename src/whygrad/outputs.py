@@ -18,7 +18,7 @@ def check(path: PathLike, *, force: bool = False) -> None:
         raise BadInput(f"{name}: is a directory; name a file in it.")
     if not os.path.isdir(folder):
         raise BadInput(f"{name}: there is no directory {folder}.")
-    if not force and os.path.lexists(name):
+    if not force and os.path.lexists(name) and not _is_stream(name):
         raise BadInput(f"{name}: exists already; use --force to overwrite it.")
     if not os.access(name if os.path.exists(name) else folder, os.W_OK):
         raise BadInput(f"{name}: cannot be written: permission denied.")
@@ -27,7 +27,9 @@ def check(path: PathLike, *, force: bool = False) -> None:
 def create(path: PathLike, *, force: bool = False) -> int:
     """A descriptor that appends to a new file, for what must outlive its writer line by line (a ledger)."""
     check(path, force=force)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    if _is_stream(path):
+        raise BadInput(f"{os.fspath(path)}: is a device or a pipe; a ledger needs a file, which is read again.")
     try:
         return os.open(path, flags | (os.O_TRUNC if force else os.O_EXCL), 0o666)
     except OSError as error:
@@ -37,14 +39,13 @@ def create(path: PathLike, *, force: bool = False) -> int:
 def save(path: PathLike, text: str, *, force: bool = False) -> None:
     """Write a whole file or nothing: `text` appears under its name only when all of it is on disk."""
     check(path, force=force)
-    target = os.path.realpath(path)
     data = text.encode("utf-8", "backslashreplace")
     try:
-        if os.path.exists(target) and not os.path.isfile(target):  # a device or a pipe can only be written to
-            with open(target, "wb") as file:
+        if _is_stream(path):
+            with open(path, "wb") as file:
                 file.write(data)
         else:
-            _put_in_place(target, data, force=force)
+            _put_in_place(os.path.realpath(path), data, force=force)
     except OSError as error:
         raise _refused(path, error) from None
 
@@ -62,6 +63,11 @@ def _put_in_place(target: str, data: bytes, *, force: bool) -> None:
     finally:
         if os.path.lexists(unfinished):
             os.unlink(unfinished)
+
+
+def _is_stream(path: PathLike) -> bool:
+    """A device or a pipe: there is nothing in it to lose, and it can only be written to, not replaced."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _refused(path: PathLike, error: OSError) -> BadInput:

@@ -53,7 +53,6 @@ class Book:
         self.written = 0
         self._sink = sink
         self._open = True
-        self._process = os.getpid()
         self._next = itertools.count(1).__next__
         self._lock = threading.RLock()
         self._main = threading.main_thread().ident
@@ -96,7 +95,7 @@ class Book:
 
     @property
     def is_open(self) -> bool:
-        return self._open and os.getpid() == self._process
+        return self._open
 
     def _introduce(self, site: int) -> None:
         if not self._open:

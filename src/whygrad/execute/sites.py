@@ -123,7 +123,8 @@ class SiteTable:
         self.plain: dict[CodeType, CodeType] = {}
         self._statement_sites: dict[tuple[str, int], int] = {}
         self._spans: dict[tuple[str, int, int, int, int], int] = {}
-        self._running: dict[tuple[CodeType, int], int] = {}
+        self._running: dict[tuple[int, int], int] = {}
+        self._codes: list[CodeType] = []
 
     def add(self, place: Place) -> int:
         self.places.append(place)
@@ -134,10 +135,11 @@ class SiteTable:
 
     def running(self, frame: FrameType) -> int:
         """The site of what `frame` is executing: the very expression where Python knows it (3.11 on), else the statement."""
-        key = (frame.f_code, frame.f_lasti)
+        key = (id(frame.f_code), frame.f_lasti)
         found = self._running.get(key)
         if found is None:
             found = self._running[key] = self._find_running(frame)
+            self._codes.append(frame.f_code)
         return found
 
     def _find_running(self, frame: FrameType) -> int:

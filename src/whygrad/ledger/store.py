@@ -6,6 +6,7 @@ event it was writing. The reader keeps nothing but its place: a file of any size
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 import weakref
@@ -29,6 +30,10 @@ HEADER_LIMIT = 1 << 20
 """No header is longer than this; a file without a line end so far is something else."""
 
 
+ALLOCATION = 1 << 18
+"""A ledger's file grows by this many bytes; what is not used yet holds zeros and is cut off at the end."""
+
+
 class Writer:
     """Appends events to a ledger.
 
@@ -40,6 +45,9 @@ class Writer:
         self._encode = msgspec.json.Encoder().encode
         self._file: BinaryIO | None = None
         self._descriptor: int | None = None
+        self._process = os.getpid()
+        self._length = self._allocated = 0
+        self._map: mmap.mmap = mmap.mmap(-1, 1)
         if isinstance(target, str | os.PathLike):
             self._descriptor = create(target, force=force)
         else:
@@ -55,6 +63,9 @@ class Writer:
         self._file = None
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
+            self._map.close()
+            if os.getpid() == self._process:  # a forked child that unwinds must not cut what its parent wrote since
+                os.ftruncate(descriptor, self._length)
             os.close(descriptor)
 
     def __enter__(self) -> Writer:
@@ -65,15 +76,31 @@ class Writer:
     ) -> None:
         self.close()
 
+    def _put(self, data: bytes) -> None:
+        """Copy into the file's own pages: they outlive the process, at a fraction of a system call's cost.
+
+        The pages are allocated by writing zeros first, so a full disk is an OSError here and not a SIGBUS there.
+        """
+        assert self._descriptor is not None
+        end = self._length + len(data)
+        if end > self._allocated:
+            allocated = self._allocated + ALLOCATION * (1 + len(data) // ALLOCATION)
+            blank = bytes(allocated - self._allocated)
+            while blank:
+                blank = blank[os.write(self._descriptor, blank) :]
+            self._allocated = allocated
+            self._map.close()
+            self._map = mmap.mmap(self._descriptor, allocated)
+        self._map[self._length : end] = data
+        self._length = end
+
     def _append(self, line: Event | Header) -> None:
         try:
             data = self._encode(line) + b"\n"
         except UnicodeEncodeError:  # text with lone surrogates, such as a path that is not UTF-8
             data = self._encode(_printable(msgspec.to_builtins(line))) + b"\n"
         if self._descriptor is not None:
-            written = os.write(self._descriptor, data)
-            while written < len(data):
-                written += os.write(self._descriptor, data[written:])
+            self._put(data)
         elif self._file is not None:
             self._file.write(data)
             self._file.flush()
@@ -104,6 +131,7 @@ def read(path: str | os.PathLike[str]) -> Ledger:
             header = _header(name, header_line)
             size = os.fstat(file.fileno()).st_size
             start = len(header_line)
+            size = _end_of_text(file, start, size)
             end = _end_of_last_event(file, start, size)
     except OSError as error:
         raise BadInput(f"{name}: cannot be read: {error.strerror or error}.") from None
@@ -148,6 +176,18 @@ def _header(name: str, line: bytes) -> Header:
         return msgspec.json.decode(line, type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{name}:1: the ledger's header is damaged: {error}.") from None
+
+
+def _end_of_text(file: BufferedReader, start: int, size: int) -> int:
+    """`size` without the zeros that a killed writer had allocated and not used."""
+    while size > start:
+        length = min(ALLOCATION, size - start)
+        file.seek(size - length)
+        text = file.read(length).rstrip(b"\0")
+        if text:
+            return size - length + len(text)
+        size -= length
+    return size
 
 
 def _end_of_last_event(file: BufferedReader, start: int, size: int) -> int:

@@ -67,7 +67,7 @@ class Backwards:
             self._running.stack = []
             return self._running.stack  # type: ignore[no-any-return]
 
-    def begin(self, site: int | None, roots: Any, gradients: Any, flags: tuple[bool, bool], inputs: Any, accumulate: bool) -> None:
+    def begin(self, site: int | None, roots: Any, gradients: Any, flags: tuple[bool, bool], inputs: Any, accumulate: bool) -> Pass:
         """A pass is about to enter PyTorch's engine."""
         keep_graph, create_graph = flags
         tensors = [root for root in roots if isinstance(root, self.torch.Tensor)]
@@ -106,6 +106,7 @@ class Backwards:
         if accumulate:
             self._listen(entry)
         self.stack().append(entry)
+        return entry
 
     def end(self, result: Any) -> None:
         """The pass came back."""

@@ -128,14 +128,21 @@ class Fold:
 
     def step(self) -> None:
         """An optimizer is about to step: look at the buffers now and then."""
-        stretch = self._now()
-        stretch.steps += 1
+        due = self.sample_due()
+        self._now().steps += 1
         self._total += 1
-        if self._total & (self._total - 1) == 0 or self._total % SAMPLE_EVERY == 0:
+        if due:
             self.sample()
 
+    def sample_due(self) -> bool:
+        total = self._total + 1
+        return total & self._total == 0 or total % SAMPLE_EVERY == 0
+
+    def flush_due(self) -> bool:
+        return self._stretch is not None and self._stretch.steps >= FLUSH_EVERY
+
     def stepped(self) -> None:
-        if self._stretch is not None and self._stretch.steps >= FLUSH_EVERY:
+        if self.flush_due():
             self.flush()
 
     def sample(self) -> None:

@@ -16,6 +16,9 @@ from whygrad.ledger.events import ModeChanged, Module, ModuleCalled, ModuleId, S
 
 SHAPE_LIMIT = 8
 
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""A module and the arguments that its running call was given."""
+
 
 class Modules:
     """Follows module calls on every thread."""
@@ -33,7 +36,7 @@ class Modules:
         self._roots: dict[str, tuple[Any, str]] = {}
         self._running = threading.local()
 
-    def stack(self) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
+    def stack(self) -> list[Call | None]:
         try:
             return self._running.stack  # type: ignore[no-any-return]
         except AttributeError:
@@ -97,9 +100,10 @@ class Modules:
 
     def leave(self, result: Any, site: int | None) -> None:
         stack = self.stack()
-        if not stack:
+        call = stack.pop()
+        if call is None:
             return
-        module, args, kwargs = stack.pop()
+        module, args, kwargs = call
         known = self.meet(module, site)
         self.graph.mark_module(known)
         outputs = self._shapes(result, site, "result")
@@ -110,9 +114,10 @@ class Modules:
 
     def fail(self, site: int | None) -> None:
         stack = self.stack()
-        if not stack:
+        call = stack.pop()
+        if call is None:
             return
-        module, args, kwargs = stack.pop()
+        module, args, kwargs = call
         error = sys.exc_info()[1]
         known = self.meet(module, site)
         text = f"{type(error).__name__}: {error}"
@@ -175,8 +180,9 @@ class Modules:
             for item in itertools.islice(value.values(), SHAPE_LIMIT):
                 self._gather(item, found, site, origin, depth + 1)
 
-    def _innermost(self, stack: list[tuple[Any, tuple[Any, ...], dict[str, Any]]]) -> ModuleId | None:
-        return self._ids.get(stack[-1][0]) if stack else None
+    def _innermost(self, stack: list[Call | None]) -> ModuleId | None:
+        call = stack[-1] if stack else None
+        return None if call is None else self._ids.get(call[0])
 
     def _name_all(self) -> None:
         """Give every module inside a named one its path; the outermost name wins, a global one first."""

@@ -30,6 +30,7 @@ class Optimizers:
         self._ids: weakref.WeakKeyDictionary[Any, OptimizerId] = weakref.WeakKeyDictionary()
         self._groups: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._copies: dict[TensorId, Any] = {}
         self._before: dict[int, list[tuple[Any, Known, Any]]] = {}
 
     def bind(self, optimizer: Any, name: str, site: int | None) -> None:
@@ -67,8 +68,17 @@ class Optimizers:
             self.book.lost("how far a step moved the parameters", f"they have more than {COPY_LIMIT} elements")
             return
         self._before[id(optimizer)] = [
-            (parameter, self.tensors.meet(parameter, site), self.reader.copy(parameter)) for parameter in parameters
+            (parameter, known := self.tensors.meet(parameter, site), self._copy(parameter, known))
+            for parameter in parameters
         ]
+
+    def forget_copies(self) -> None:
+        """Give back the memory that full recording needs."""
+        self._copies.clear()
+
+    def _copy(self, parameter: Any, known: Known) -> Any:
+        copied = self._copies[known.id] = self.reader.copy(parameter, self._copies.get(known.id))
+        return copied
 
     def after_step(self, optimizer: Any, site: int | None) -> None:
         held = self._before.pop(id(optimizer), None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
@@ -54,6 +55,7 @@ class Recorder:
         self._module = torch.nn.Module
         self._optimizer = torch.optim.Optimizer
         self._unseen = torch._C.DisableTorchFunction
+        self._grad_enabled = torch.is_grad_enabled
         self._busy = threading.local()
 
     # --- safety -----------------------------------------------------------------------------------
@@ -90,6 +92,8 @@ class Recorder:
             for tensor, known in self.tensors.live_leaves():
                 self.grads.remember(known, tensor.grad)
                 known.version = tensor._version
+        else:
+            self.optimizers.forget_copies()
 
     # --- the taps of the user's code (slow paths) ---------------------------------------------------
 
@@ -199,31 +203,32 @@ class Recorder:
     def module_enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         stack = self.modules.stack()
         if not stack:
-            first = next((item for item in args if isinstance(item, self._tensor)), None)
-            shape = None if first is None else (first.shape, first.dtype)
-            thing = (id(module), module.training, shape, self.torch.is_grad_enabled())
-            self.depth.happening(thing, f"a call of {type(module).__name__} with a shape or in a mode not seen before")
+            self.root_call(module, args)
         if self.depth.full:
             self.modules.enter(module, args, kwargs, self.user_site())
         else:
-            stack.append((None, (), {}))
+            stack.append(None)
+
+    def root_call(self, module: Any, args: tuple[Any, ...]) -> bool:
+        """The user's code calls a module; returns whether to look at it fully."""
+        first = args[0] if args else None
+        shape = (first.shape, first.dtype) if type(first) is self._tensor else None
+        thing = (id(module), module.training, shape, self._grad_enabled())
+        return self.depth.happening(thing, "a module call with a shape or in a mode not seen before")
 
     def module_leave(self, result: Any) -> None:
-        if self.depth.full:
-            stack = self.modules.stack()
-            if stack and stack[-1][0] is not None:
-                self.modules.leave(result, self.user_site())
-                return
         stack = self.modules.stack()
-        if stack:
+        if stack and (stack[-1] is None or not self.depth.full):
             stack.pop()
+        elif stack:
+            self.modules.leave(result, self.user_site())
 
     def module_fail(self) -> None:
         stack = self.modules.stack()
-        if self.depth.full and stack and stack[-1][0] is not None:
-            self.modules.fail(self.user_site())
-        elif stack:
+        if stack and (stack[-1] is None or not self.depth.full):
             stack.pop()
+        elif stack:
+            self.modules.fail(self.user_site())
 
     def mode_enter(self, module: Any, call: str) -> None:
         before = {inner: inner.training for inner in self._module.modules(module)}
@@ -249,27 +254,27 @@ class Recorder:
             return self._busy.modes  # type: ignore[no-any-return]
 
     def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        stack = self.backwards.stack()
-        stack.append(None)
         site = self.user_site()
+        loss = self.reader.scalar(roots[0]) if len(roots) == 1 else None
+        if self.look_at_backward(site, loss):
+            self.backward_begin(site, roots, args, kwargs)
+        else:
+            self.backwards.stack().append(None)
+            if kwargs.get("accumulate_grad"):
+                self.fold.backward(site, loss)
+
+    def backward_begin(self, site: int | None, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         gradients, keep, create, inputs = args[0], bool(args[1]), bool(args[2]), args[3]
         accumulate = bool(kwargs.get("accumulate_grad"))
+        entry = self.backwards.begin(site, roots, gradients, (keep, create), inputs, accumulate)
+        if accumulate:
+            self.fold.leaves_of[site] = tuple(entry.walk.leaves)
+
+    def look_at_backward(self, site: int | None, loss: float | None) -> bool:
         full = self.depth.happening(("backward", site), "a backward from a line not seen before")
-        loss = self.reader.scalar(roots[0]) if len(roots) == 1 and isinstance(roots[0], self._tensor) else None
         if not full and loss is not None and loss - loss != 0:  # nan or inf
-            full = self.depth.happening(("not finite", site), "the loss is not finite")
-        if full:
-            stack.pop()
-            try:
-                self.backwards.begin(site, roots, gradients, (keep, create), inputs, accumulate)
-            except BaseException:
-                stack.append(None)
-                raise
-            entry = stack[-1]
-            if accumulate and entry is not None:
-                self.fold.leaves_of[site] = tuple(entry.walk.leaves)
-        elif accumulate:
-            self.fold.backward(site, loss)
+            return self.depth.happening(("not finite", site), "the loss is not finite")
+        return full
 
     def backward_leave(self, result: Any) -> None:
         self.backwards.end(result)
@@ -279,15 +284,17 @@ class Recorder:
 
     def optimizer_built(self, optimizer: Any) -> None:
         self.optimizers.meet(optimizer, self.user_site())
-        self.fold.owned[id(optimizer)] = lambda: self.optimizers.parameters(optimizer)
+        held = weakref.ref(optimizer)
+        self.fold.owned[id(optimizer)] = lambda: [] if (owner := held()) is None else self.optimizers.parameters(owner)
 
     def zeroed(self, owner: Any) -> None:
         """`zero_grad` of an optimizer or a module is over."""
-        if self.depth.full:
-            self.grads.observe_all(f"{type(owner).__name__}.zero_grad", self.user_site())
-            return
+        self.grads.observe_all(f"{type(owner).__name__}.zero_grad", self.user_site())
+
+    def zeroed_lightly(self, owner: Any) -> None:
         if id(owner) not in self.fold.owned and isinstance(owner, self._module):
-            self.fold.owned[id(owner)] = lambda: list(owner.parameters())
+            held = weakref.ref(owner)
+            self.fold.owned[id(owner)] = lambda: list(module.parameters()) if (module := held()) is not None else []
         self.fold.reset(id(owner))
 
     def step_enter(self, optimizer: Any) -> None:

@@ -142,6 +142,16 @@ class Session:
             self.book.lost("warnings", error)
 
 
+def _same(result: Any) -> Any:
+    return result
+
+
+def _nothing() -> None: ...
+
+
+def _ignore(*_: Any) -> None: ...
+
+
 class _Wiring:
     """Which of torch's functions tell what."""
 
@@ -158,44 +168,102 @@ class _Wiring:
     def install(self) -> None:
         torch, recorder, tell = self.torch, self.recorder, self.recorder.tell
         module = torch.nn.Module
-        self._add(
-            module._wrapped_call_impl,
-            lambda owner, args, kwargs: tell("a module call", recorder.module_enter, owner, args, kwargs),
-            lambda result: tell("a module call", recorder.module_leave, result),
-            lambda: tell("a module call", recorder.module_fail),
-        )
+        self._add(module._wrapped_call_impl, *self._module_calls())
         self._add(
             module.train,
             lambda owner, mode: tell("a mode", recorder.mode_enter, owner, "train" if mode else "eval"),
             lambda result: tell("a mode", recorder.mode_leave),
             lambda: tell("a mode", recorder.mode_fail),
         )
-        self._add(
-            torch.autograd.graph._engine_run_backward,
-            lambda roots, args, kwargs: tell("a backward", recorder.backward_enter, roots, args, kwargs),
-            lambda result: tell("a backward", recorder.backward_leave, result),
-            lambda: tell("a backward", recorder.backward_fail),
-        )
+        self._add(torch.autograd.graph._engine_run_backward, *self._backwards())
         optimizer = torch.optim.Optimizer
-        self._around(optimizer.__init__, "an optimizer", recorder.optimizer_built)
+        built = recorder.optimizer_built
+        self._around(optimizer.__init__, "an optimizer", built, lambda owner: tell("an optimizer", built, owner))
         self._around(optimizer.add_param_group, "an optimizer", self._group_added)
-        self._around(optimizer.zero_grad, "a reset", recorder.zeroed)
-        self._around(module.zero_grad, "a reset", recorder.zeroed)
+        self._around(optimizer.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
+        self._around(module.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
         for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
             function = getattr(torch.nn.utils, name, None)
             if function is not None:
                 self._around(function, "a change of gradients", lambda _, by=name: recorder.changed_grads(by))
         self._around(torch.amp.GradScaler.unscale_, "a change of gradients", lambda _: recorder.changed_grads("unscale_"))
-        self._around(torch.random.manual_seed, "a seed", self._seeded)
+        self._around(torch.random.manual_seed, "a seed", self._seeded, self._seeded)
         self._grad_modes()
         self._add(torch.compile, lambda *_: self._compiling(), _same, _nothing)
         step = sys.modules[optimizer.__module__]
-        self.hooks.append(
-            step.register_optimizer_step_pre_hook(lambda owner, *_: tell("a step", recorder.step_enter, owner))
-        )
-        self.hooks.append(
-            step.register_optimizer_step_post_hook(lambda owner, *_: tell("a step", recorder.step_leave, owner))
-        )
+        before, after = self._steps()
+        self.hooks.append(step.register_optimizer_step_pre_hook(before))
+        self.hooks.append(step.register_optimizer_step_post_hook(after))
+
+    def _steps(self) -> tuple[Any, Any]:
+        recorder, tell, depth, fold = self.recorder, self.recorder.tell, self.recorder.depth, self.recorder.fold
+
+        def before(owner: Any, *_: Any) -> None:
+            if depth.full or fold.sample_due():
+                tell("a step", recorder.step_enter, owner)
+            elif depth.happening(("step", id(owner)), "a step of another optimizer"):
+                tell("a step", recorder.optimizers.before_step, owner, recorder.user_site())
+            else:
+                fold.step()
+
+        def after(owner: Any, *_: Any) -> None:
+            if depth.full or fold.flush_due():
+                tell("a step", recorder.step_leave, owner)
+            else:
+                recorder.book.step += 1
+
+        return before, after
+
+    def _module_calls(self) -> tuple[Any, Any, Any]:
+        """A light recording looks at the outermost call only, and only for something new."""
+        recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
+        stack = recorder.modules.stack
+
+        def enter(owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if depth.full:
+                tell("a module call", recorder.module_enter, owner, args, kwargs)
+                return
+            running = stack()
+            if running or not recorder.root_call(owner, args):
+                running.append(None)
+            else:
+                tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
+
+        def leave(result: Any) -> None:
+            running = stack()
+            if running and running[-1] is None:
+                running.pop()
+            else:
+                tell("a module call", recorder.module_leave, result)
+
+        return enter, leave, lambda: tell("a module call", recorder.module_fail)
+
+    def _backwards(self) -> tuple[Any, Any, Any]:
+        """A light recording counts a pass and reads its loss, if that is a plain number on the CPU."""
+        recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
+        stack, scalar, functions = recorder.backwards.stack, recorder.reader.scalar, self.torch._C._len_torch_function_stack
+
+        def enter(roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if depth.full or functions():
+                tell("a backward", recorder.backward_enter, roots, args, kwargs)
+                return
+            site = recorder.user_site()
+            loss = scalar(roots[0]) if len(roots) == 1 else None
+            if recorder.look_at_backward(site, loss):
+                tell("a backward", recorder.backward_begin, site, roots, args, kwargs)
+            else:
+                stack().append(None)
+                if kwargs.get("accumulate_grad"):
+                    recorder.fold.backward(site, loss)
+
+        def leave(result: Any) -> None:
+            running = stack()
+            if running and running[-1] is None:
+                running.pop()
+            else:
+                tell("a backward", recorder.backward_leave, result)
+
+        return enter, leave, lambda: tell("a backward", recorder.backward_fail)
 
     def _add(self, function: Any, before: Any, after: Any, failed: Any) -> None:
         def passed_on(result: Any) -> Any:
@@ -207,13 +275,17 @@ class _Wiring:
         except ProbeError as error:
             self.book.lost(f"calls of {getattr(function, '__qualname__', function)}", error)
 
-    def _around(self, function: Any, what: str, told: Callable[[Any], None]) -> None:
-        """Tell when a call that got `owner` first is over."""
+    def _around(self, function: Any, what: str, told: Callable[[Any], None], light: Callable[[Any], None] = _ignore) -> None:
+        """Tell when a call that got `owner` first is over; `light` is what a light recording does instead."""
         running: list[Any] = []
-        tell = self.recorder.tell
+        tell, depth = self.recorder.tell, self.recorder.depth
 
-        def leave(result: Any) -> None:
-            tell(what, told, running.pop() if running else None)
+        def leave(result: Any) -> None:  # noqa: ARG001
+            owner = running.pop() if running else None
+            if depth.full:
+                tell(what, told, owner)
+            else:
+                light(owner)
 
         def failed() -> None:
             if running:
@@ -226,7 +298,8 @@ class _Wiring:
 
         def watch(kind: Any, name: str, entered: bool, by: str) -> None:
             def leave(result: Any) -> None:  # noqa: ARG001
-                tell("a grad mode", recorder.grad_mode, by, entered, sys._getframe(2).f_back)
+                if recorder.depth.full:
+                    tell("a grad mode", recorder.grad_mode, by, entered, sys._getframe(2).f_back)
 
             self._add(getattr(kind, name), _ignore, leave, _nothing)
 
@@ -289,13 +362,3 @@ def _calling_back(loader: Any, imported: Callable[[Any], None], finder: _Finder)
 
     exec_module.__code__ = exec_module.__code__.replace(co_filename=IMPORT_FRAMES)
     return exec_module
-
-
-def _same(result: Any) -> Any:
-    return result
-
-
-def _nothing() -> None: ...
-
-
-def _ignore(*_: Any) -> None: ...

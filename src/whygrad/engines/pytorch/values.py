@@ -19,6 +19,7 @@ class Reader:
         self.torch = torch
         self._names = {dtype: str(dtype).removeprefix("torch.") for dtype in set(_dtypes(torch))}
         self._half = {torch.bfloat16, torch.float16}
+        self._arrays = {torch.float32, torch.float64}
         self._transform = torch._C._functorch.peek_interpreter_stack
         self._dispatch_depth = torch._C._len_torch_dispatch_stack
         self._profiling = torch.autograd._profiler_enabled
@@ -65,30 +66,36 @@ class Reader:
 
     def scalar(self, tensor: Any) -> float | None:
         """The number in a one-element tensor of the CPU; None where reading would cost or be seen."""
-        if tensor.numel() != 1 or tensor.device.type != "cpu" or self._opaque(tensor) or tensor.is_complex():
+        if type(tensor) is not self.torch.Tensor or tensor.numel() != 1 or not tensor.is_cpu or self.visible():
             return None
-        return float(tensor.detach().reshape(()).item())
+        return tensor.item() if tensor.is_floating_point() and not tensor.is_sparse else None  # type: ignore[no-any-return]
 
-    def copy(self, tensor: Any) -> Any:
-        """The data now, to be compared later; None where it cannot be read."""
+    def copy(self, tensor: Any, into: Any = None) -> Any:
+        """The data now, to be compared later (in the memory of an earlier copy `into`); None where it cannot be read."""
         if self._opaque(tensor):
             return None
         array = self._array(tensor)
-        return tensor.detach().clone() if array is None else array.copy()
+        if array is None:
+            return tensor.detach().clone()
+        if isinstance(into, type(array)) and into.shape == array.shape and into.dtype == array.dtype:
+            into[...] = array
+            return into
+        return array.copy()
 
     def moved(self, before: Any, tensor: Any) -> tuple[Number, Number, bool]:
-        """(norm of the change since `copy`, norm of the data, whether any bit moved)."""
+        """(norm of the change since `copy`, norm of the data, whether any bit moved). Uses up `before`."""
         array = self._array(tensor)
         if array is not None and not isinstance(before, self.torch.Tensor):
             import numpy as np
 
+            same = array.size < 1024 and np.array_equal(array, before, equal_nan=True)
             with np.errstate(all="ignore"):
-                change = _norm(array - before)
-            changed = change > 0 or not np.array_equal(array, before, equal_nan=True)
-            return number(change), number(_norm(array)), changed
+                np.subtract(array, before, out=before)
+                change = _norm(before)
+            return number(change), number(_norm(array)), not same and change != 0
         now = tensor.detach()
         with self.torch.no_grad():
-            change = float(self.torch.linalg.vector_norm((now.float() - before.float())))
+            change = float(self.torch.linalg.vector_norm(now.float() - before.float()))
             size = float(self.torch.linalg.vector_norm(now.float()))
             return number(change), number(size), change > 0 or not self.torch.equal(now, before)
 
@@ -102,9 +109,9 @@ class Reader:
 
     def _array(self, tensor: Any) -> Any:
         """A NumPy view of a real tensor of the CPU, else None."""
-        if tensor.device.type != "cpu" or tensor.dtype in self._half or not tensor.is_floating_point():
+        if tensor.device.type != "cpu":
             return None
-        if tensor.is_neg() or "float8" in str(tensor.dtype):
+        if tensor.dtype not in self._arrays or tensor.is_neg():
             return None
         return tensor.detach().numpy()
 

@@ -1,0 +1,109 @@
+"""The expected gradient by central differences: which elements, at what price, and what does not settle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from whygrad.answers.derive.differences import EVALUATIONS, Slope, slope
+from whygrad.answers.derive.operations.table import Array
+from whygrad.answers.derive.replay import Noise, Replay
+
+MIX = 0x9E3779B97F4A7C15
+
+
+@dataclass(slots=True)
+class Budget:
+    """How much work may still be done, in about microseconds; counted, so that a run is the same everywhere."""
+
+    left: int
+
+    def spend(self, work: int) -> None:
+        self.left -= work
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """The slopes of the elements that were looked at, and along one direction if not all of them were."""
+
+    elements: tuple[int, ...]
+    slopes: tuple[Slope, ...]
+    count: int
+    direction: Array | None = None
+    along: Slope | None = None
+
+    @property
+    def whole(self) -> bool:
+        return len(self.elements) == self.count
+
+    def settled(self) -> list[tuple[int, Slope]]:
+        return [(element, found) for element, found in zip(self.elements, self.slopes, strict=True) if found.settled]
+
+    def array(self, shape: tuple[int, ...]) -> Array:
+        """The gradient, where all of it was looked at."""
+        return np.array([found.value for found in self.slopes]).reshape(shape)
+
+
+def sample(replay: Replay, wanted: float, budget: Budget, *, whole: bool) -> Sampled | None:
+    """Slopes of every element if the budget allows, else of some and along one direction.
+
+    None where not even that is affordable, or where every element is asked for (`whole`) and too dear.
+    """
+    count = replay.target.size
+    price = max(replay.cost, 1) * (EVALUATIONS + 1)
+    affordable = budget.left // price
+    if affordable < min(count, 3) or (whole and affordable < count):
+        return None
+    if affordable >= count:
+        elements = tuple(range(count))
+        direction = None
+    else:
+        chosen = random.Random(count).sample(range(count), affordable - 1)
+        elements = tuple(sorted(chosen))
+        direction = signs(count, 0).reshape(replay.target.shape)
+    budget.spend(price * (len(elements) + (direction is not None)))
+    slopes = element_slopes(replay, elements, wanted)
+    along = None if direction is None else _slope(replay, direction, replay.length, wanted * count**0.5)
+    return Sampled(elements, slopes, count, direction, along)
+
+
+def element_slopes(
+    replay: Replay, elements: tuple[int, ...], wanted: float, noise: Noise | None = None
+) -> tuple[Slope, ...]:
+    """The derivative by each of these elements of the target."""
+    target = replay.target
+    typical = replay.length
+    slopes = []
+    for element in elements:
+        direction = np.zeros(target.size)
+        direction[element] = 1.0
+        here = abs(float(target.flat[element]))
+        scale = max(here, typical / 16) if np.isfinite(here) else typical
+        slopes.append(_slope(replay, direction.reshape(target.shape), scale, wanted, noise))
+    return tuple(slopes)
+
+
+def rounding_noise(epsilon: float, variant: int) -> Noise:
+    """Each result of each step off by its last digit, up or down by a fixed pattern."""
+
+    def noise(step: int, output: Array) -> Array:
+        if output.dtype.kind != "f":
+            return output
+        off: Array = output * (1.0 + epsilon * signs(output.size, 7919 * step + variant).reshape(output.shape))
+        return off
+
+    return noise
+
+
+def signs(count: int, seed: int) -> Array:
+    """A fixed pattern of +1 and -1: the same for every run and machine."""
+    mixed = (np.arange(1, count + 1, dtype=np.uint64) + np.uint64(seed * 104729 + 1)) * np.uint64(MIX)
+    return np.where((mixed >> np.uint64(40)) & np.uint64(1), 1.0, -1.0)
+
+
+def _slope(replay: Replay, direction: Array, scale: float, wanted: float, noise: Noise | None = None) -> Slope:
+    f: Callable[[Array], float] = (lambda offset: replay.root(offset, noise)) if noise else replay.root
+    return slope(f, direction, scale, replay.size, wanted)

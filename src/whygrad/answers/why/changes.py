@@ -1,0 +1,91 @@
+"""A gradient that something else than a backward pass changed: clipping, scaling, an assignment, a reset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from whygrad.answers.why.answer import Sentence
+from whygrad.answers.why.buffer import Buffer, Step
+from whygrad.answers.why.terms import all_through, amount, arrived
+from whygrad.answers.why.words import code_of, quoted, short_text
+from whygrad.ledger import Ledger
+from whygrad.ledger.events import BackwardBegan, GradChanged, GradReset, GradWritten
+
+
+def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sentence, list[Sentence]]:
+    """The last change, and what the buffer held before it."""
+    change = buffer.changes[-1]
+    later = [step for step in buffer.writes if step.seq > change.seq]
+    events = tuple(step.seq for step in buffer.steps)
+    if change.by == "backward" and not later:
+        return _retained(ledger, subject, change)
+    if change.before is None and not later:
+        text = f"{subject}: {_who(ledger, change)} assigned it."
+        since = Sentence("No backward pass has written to the buffer since.", (change.seq,))
+        return "assigned", Sentence(text, (change.seq,)), [since]
+    story = [_told(ledger, step) for step in buffer.steps]
+    if later:
+        added = [f"{short_text(amount(step))} (backward #{step.backward}, {ledger.where(step.site)})" for step in later]
+        left = f"{short_text(change.after)} (left by {_who(ledger, change)})"
+        text = f"{subject}: {' + '.join([left, *added])}."
+        return "changed", Sentence(text, events), story
+    came = _came_from(ledger, buffer.steps[: buffer.steps.index(change)])
+    text = f"{subject}: {_who(ledger, change)} changed it from {short_text(change.before)}{came}."
+    return "changed", Sentence(text, events), story if len(story) > 2 else []
+
+
+def reset_text(ledger: Ledger, reset: GradReset) -> str:
+    """`optimizer.zero_grad()` (line 6), or `w.grad = None` (line 22)."""
+    code = code_of(ledger, reset.site)
+    if code and ("=" in reset.by or reset.by == "assignment" or reset.by.rpartition(".")[2] in code):
+        return quoted(ledger, reset.site)
+    return f"{reset.by} ({ledger.where(reset.site)})"
+
+
+def _retained(ledger: Ledger, subject: str, change: GradChanged) -> tuple[str, Sentence, list[Sentence]]:
+    """A result that keeps its gradient, since retain_grad() was called on it."""
+    began = None
+    for event in ledger.of(BackwardBegan):
+        if event.seq < change.seq and event.site == change.site:
+            began = event
+    name = f"backward #{began.id}" if began is not None else "a backward"
+    events = (change.seq,) if began is None else (began.seq, change.seq)
+    before = "set it" if change.before is None else f"raised it from {short_text(change.before)}"
+    by = f"{name} ({ledger.where(change.site)})"
+    text = f"{subject}: {by} {before}; it is a result that keeps its gradient (retain_grad)."
+    return "retained", Sentence(text, events), []
+
+
+def _came_from(ledger: Ledger, steps: Sequence[Step]) -> str:
+    writes = [step for step in steps if isinstance(step, GradWritten)]
+    if len(writes) != len(steps) or not writes:
+        return ""
+    if len(writes) == 1:
+        parts = arrived(ledger, writes[0])
+        way = f" through {all_through(parts)}" if parts and parts[0].through else ""
+        return f", which backward #{writes[0].backward} ({ledger.where(writes[0].site)}) had written{way}"
+    return f", the sum of {len(writes)} backward passes (#{writes[0].backward} to #{writes[-1].backward})"
+
+
+def _who(ledger: Ledger, change: GradChanged) -> str:
+    if change.by == "unseen":
+        return f"something that was not seen at work (noticed at {ledger.where(change.site)})"
+    if change.by == "backward":
+        return f"a backward ({ledger.where(change.site)})"
+    return quoted(ledger, change.site) if change.site is not None else change.by
+
+
+def _told(ledger: Ledger, step: Step) -> Sentence:
+    if isinstance(step, GradWritten):
+        start = "set it" if step.before is None else f"added {short_text(amount(step))}, which made it"
+        text = f"Backward #{step.backward} ({ledger.where(step.site)}) {start} {short_text(step.after)}"
+        if step.before is None:
+            text = f"Backward #{step.backward} ({ledger.where(step.site)}) set it to {short_text(step.after)}"
+        parts = arrived(ledger, step)
+        return Sentence(f"{text}, through {all_through(parts)}." if parts else f"{text}.", (step.seq,))
+    if isinstance(step, GradChanged):
+        text = f"{_who(ledger, step)} changed it from {short_text(step.before)} to {short_text(step.after)}."
+        return Sentence(text[0].upper() + text[1:], (step.seq,))
+    return Sentence(
+        f"Steps {step.event.first} to {step.event.last} were recorded lightly: {step.fold.writes} writes.", (step.seq,)
+    )

@@ -1,0 +1,100 @@
+"""`whygrad run PROGRAM`: run a program as Python would, then report what happened to every gradient."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+import click
+
+from whygrad.cli.options import ReportOptions, run_options
+from whygrad.execute import program as programs
+from whygrad.execute.program import Program
+
+if TYPE_CHECKING:
+    from whygrad.execute.run import Outcome
+    from whygrad.ledger import Ledger
+
+HELP = """Run a program as Python would, then report what happened to every gradient.
+
+\b
+  whygrad run train.py --epochs 2        a script; what follows its name is its own
+  whygrad run -m package.train           a module
+  whygrad run -c "import torch; ..."     code
+  whygrad run - < train.py               standard input
+  whygrad run lab.ipynb                  the cells of a notebook, in order
+  whygrad run guide.md                   the Python blocks of a Markdown document
+  whygrad run -o run.jsonl train.py      keep the evidence for `whygrad show`
+  whygrad run -q --html run.html t.py    no report here, but a page
+
+The program's own output comes first and its exit code is kept. Recording changes nothing about it.
+"""
+
+
+def program_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Add what names a program: `-m`, `-c`, and the words from the program's name on."""
+    command = click.argument("words", metavar="PROGRAM [ARGS]...", nargs=-1, type=click.UNPROCESSED)(command)
+    command = click.option("-c", "is_code", is_flag=True, help="PROGRAM is code.")(command)
+    return click.option("-m", "is_module", is_flag=True, help="PROGRAM is the name of a module.")(command)
+
+
+depth_option = click.option(
+    "--depth",
+    type=click.Choice(["auto", "full", "light"]),
+    default="auto",
+    show_default=True,
+    help="How closely to look: full tells every operation, light little but the gradients; auto goes from full to "
+    "light in a training loop, and back when something new happens.",
+)
+
+
+@click.command(help=HELP, context_settings={"allow_interspersed_args": False})
+@program_options
+@depth_option
+@click.option("-q", "--quiet", is_flag=True, help="No report on the terminal.")
+@run_options
+def run(
+    words: tuple[str, ...], is_module: bool, is_code: bool, depth: str, quiet: bool, report: ReportOptions
+) -> NoReturn:
+    from whygrad.cli.record import record
+
+    program = named(words, is_module=is_module, is_code=is_code)
+    report.check(*(cell.path for cell in program.cells), program.name)
+
+    def answer(ledger: Ledger, _: Outcome) -> None:
+        from whygrad.cli.emit import emit
+
+        with _output(quiet and not report.stdout_taken) as stdout:
+            emit(ledger, report, stdout)
+
+    record(program, answer, depth=depth, keep=report.ledger, force=report.force)
+
+
+def named(words: tuple[str, ...], *, is_module: bool = False, is_code: bool = False) -> Program:
+    """The program that the words of a command line name, with its arguments."""
+    if is_module and is_code:
+        raise click.UsageError("-m and -c each name a program; give one of them.")
+    if not words:
+        raise click.UsageError("name a program to run: a file, -m MODULE, -c CODE, or - for standard input.")
+    first, arguments = words[0], words[1:]
+    if is_module:
+        return programs.module(first, arguments)
+    if is_code:
+        return programs.code(first, arguments)
+    if first == "-":
+        return programs.standard_input(arguments)
+    return programs.file(first, arguments)
+
+
+@contextmanager
+def _output(is_unwanted: bool) -> Iterator[TextIO]:
+    """Where the report goes: the process's own standard output, if the program has left it open."""
+    stdout = sys.__stdout__
+    if stdout is not None and not stdout.closed and not is_unwanted:
+        yield stdout
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        yield nowhere

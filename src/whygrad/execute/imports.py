@@ -1,0 +1,156 @@
+"""Modules of the user's own are compiled by a transform as they are imported; all others as ever.
+
+Only `SourceFileLoader.get_code` is replaced: specs, loaders and `__cached__` stay as they are, nothing transformed
+is written to a `.pyc`, and where the transform cannot be used Python's own `get_code` does its work.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterable
+from importlib import util
+from importlib.machinery import SourceFileLoader
+from types import CodeType
+from typing import Any
+
+Transform = Callable[[bytes | str, str], CodeType]
+Lost = Callable[[str, str], None]
+
+INSTALLED = ("site-packages", "dist-packages")
+ENGINES = frozenset({"torch", "torchgen", "functorch", "torchvision", "torchaudio", "numpy", "whygrad"})
+"""Never the user's own, even where the program runs in a checkout of theirs."""
+
+STRIPPED = "<frozen importlib._bootstrap_external>"
+"""The file name whose frames Python takes out of the tracebacks of failed imports."""
+
+
+class OwnFiles:
+    """Which files are the user's own: those below the program's folder or the working directory that are neither
+    installed nor part of Python or of an environment."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._roots = tuple(dict.fromkeys(_folder(root) for root in roots))
+        self._others = _libraries() + tuple(
+            folder
+            for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)
+            if not any(root.startswith(folder := _folder(prefix)) for root in self._roots)
+        )
+        self._environments: dict[str, bool] = {}
+
+    def __contains__(self, path: str) -> bool:
+        real = os.path.realpath(path)
+        root = next((root for root in self._roots if real.startswith(root)), None)
+        if root is None or any(real.startswith(other) for other in self._others):
+            return False
+        below = real[len(root) :].split(os.sep)[:-1]
+        if any(name in INSTALLED for name in below):
+            return False
+        folders = (root + os.sep.join(below[:count]) for count in range(1, len(below) + 1))
+        return not any(self._is_environment(folder) for folder in folders)
+
+    def _is_environment(self, folder: str) -> bool:
+        known = self._environments.get(folder)
+        if known is None:
+            known = self._environments[folder] = os.path.exists(os.path.join(folder, "pyvenv.cfg"))
+        return known
+
+
+def _folder(path: str) -> str:
+    return os.path.join(os.path.realpath(path), "")
+
+
+def _libraries() -> tuple[str, ...]:
+    """Python's library, where packages are installed, and this package."""
+    paths = sysconfig.get_paths()
+    known = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    known.add(os.path.dirname(os.path.dirname(__file__)))
+    return tuple(_folder(path) for path in sorted(known))
+
+
+class OwnImports:
+    """The replacement of `get_code`. `ready` holds code that is compiled already, by path."""
+
+    def __init__(self, transform: Transform, lost: Lost, own: OwnFiles, ready: dict[str, CodeType]) -> None:
+        self._transform = transform
+        self._lost = lost
+        self._own = own
+        self._ready = ready
+        self._seen: set[str] = set()
+
+    def install(self) -> None:
+        """From here on. It is not taken back: threads and exit handlers of the program may still import."""
+        SourceFileLoader.get_code = _replacement(self.code, SourceFileLoader.get_code)  # type: ignore[method-assign]
+
+    def code(self, loader: SourceFileLoader, name: str) -> CodeType | None:
+        """The transformed code of a module of the user's own; None leaves the module to Python."""
+        path = loader.path
+        try:
+            ready = self._ready.pop(path, None)
+            if ready is not None:
+                return ready
+            if not isinstance(path, str) or name.partition(".")[0] in ENGINES or path not in self._own:
+                return None
+            if _reads_its_own_way(loader):
+                self._lost(path, "it is imported by a loader that compiles in a way of its own")
+                return None
+            source = loader.get_data(path)
+        except Exception:  # a file that cannot be read, a name that is not the loader's: Python says so better
+            return None
+        return self._compiled(source, path)
+
+    def _compiled(self, source: bytes, path: str) -> CodeType | None:
+        try:
+            with warnings.catch_warnings():
+                if _is_cached(path) or (path in self._seen and not sys.dont_write_bytecode):
+                    warnings.simplefilter("ignore")  # Python would not compile, and so not warn
+                self._seen.add(path)
+                return self._transform(source, path)
+        except SyntaxError as error:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    compile(source, path, "exec", dont_inherit=True)
+            except (SyntaxError, ValueError):
+                return None  # Python's own get_code raises it, with Python's own traceback
+            self._lost(path, f"it could not be prepared: {error}")
+        except Exception as error:
+            self._lost(path, f"it could not be prepared: {type(error).__name__}: {error}")
+        return None
+
+
+def _replacement(code: Callable[[SourceFileLoader, str], CodeType | None], original: Callable[..., Any]) -> Any:
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        own = code(self, fullname)
+        return original(self, fullname) if own is None else own  # type: ignore[no-any-return]
+
+    get_code.__code__ = get_code.__code__.replace(co_filename=STRIPPED)
+    get_code.__module__ = SourceFileLoader.__module__
+    get_code.__qualname__ = "SourceLoader.get_code"
+    return get_code
+
+
+def _reads_its_own_way(loader: SourceFileLoader) -> bool:
+    kind = type(loader)
+    return kind is not SourceFileLoader and any(
+        getattr(kind, name) is not getattr(SourceFileLoader, name) for name in ("source_to_code", "get_data")
+    )
+
+
+def _is_cached(path: str) -> bool:
+    """Whether Python has a `.pyc` that fits the source, by its size and time as Python compares them."""
+    try:
+        with open(util.cache_from_source(path), "rb") as cached:
+            head = cached.read(16)
+        source = os.stat(path)
+    except (OSError, NotImplementedError):
+        return False
+    if len(head) != 16 or head[:4] != util.MAGIC_NUMBER or head[4:8] != b"\0\0\0\0":
+        return head[:4] == util.MAGIC_NUMBER
+    return head[8:12] == _four_bytes(source.st_mtime) and head[12:16] == _four_bytes(source.st_size)
+
+
+def _four_bytes(number: float) -> bytes:
+    return (int(number) & 0xFFFFFFFF).to_bytes(4, "little")

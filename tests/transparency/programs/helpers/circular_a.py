@@ -1,0 +1,3 @@
+from helpers.circular_b import B
+
+A = B + 1

@@ -1,0 +1,3 @@
+from helpers.circular_a import A
+
+B = A + 1

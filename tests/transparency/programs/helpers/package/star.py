@@ -1,0 +1,3 @@
+"""Constants only."""
+
+names = "a string", 12345, (1, 2, "nested")

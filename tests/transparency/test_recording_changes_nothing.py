@@ -1,0 +1,73 @@
+"""Recording never changes the program: each program says the same and ends the same, bare and recorded."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from side_by_side import Invocation, Outcome, Runner, invocations
+
+HERE = Path(__file__).parent
+CASES = HERE.parents[2] / "shared" / "cases"
+
+OWN = [invocation for program in sorted((HERE / "programs").glob("*.py")) for invocation in invocations(program)]
+GIVEN = [Invocation(program) for program in sorted(CASES.glob("*/*.py"))]
+
+
+def parameter(invocation: Invocation) -> object:
+    marks = []
+    if invocation.slow:
+        marks.append(pytest.mark.slow)
+    if sys.version_info < invocation.needs:
+        marks.append(pytest.mark.skip(reason=f"needs Python {'.'.join(map(str, invocation.needs))}"))
+    if invocation.differs:
+        marks.append(pytest.mark.xfail(reason=invocation.differs, strict=True))
+    return pytest.param(invocation, id=invocation.name, marks=marks)
+
+
+@pytest.fixture(scope="session")
+def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """Two processes at a time (one in each worker of pytest-xdist), busy with what the next tests will ask for."""
+    runner = Runner(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
+    for item in request.session.items:
+        invocation = getattr(item, "callspec", None) and item.callspec.params.get("invocation")
+        if isinstance(invocation, Invocation) and not item.get_closest_marker("skip"):
+            runner.bare(invocation)
+            runner.recorded(invocation)
+    yield runner
+    runner.close()
+
+
+def compare(runner: Runner, invocation: Invocation) -> None:
+    bare, recorded = runner.bare(invocation).result(), runner.recorded(invocation).result()
+    if bare != recorded:
+        pytest.fail(difference(bare, recorded), pytrace=False)
+
+
+def difference(bare: Outcome, recorded: Outcome) -> str:
+    parts = []
+    if bare.status != recorded.status:
+        parts.append(f"status: {bare.status} bare, {recorded.status} recorded")
+    if bare.files != recorded.files:
+        parts.append(f"files left behind: {bare.files} bare, {recorded.files} recorded")
+    for stream in ("stdout", "stderr"):
+        before, after = getattr(bare, stream), getattr(recorded, stream)
+        if before != after:
+            lines = [text.decode(errors="backslashreplace").splitlines() for text in (before, after)]
+            parts.extend(difflib.unified_diff(*lines, f"{stream} bare", f"{stream} recorded", lineterm="", n=2))
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("invocation", [parameter(invocation) for invocation in OWN])
+def test_program_of_the_corpus(runner: Runner, invocation: Invocation) -> None:
+    compare(runner, invocation)
+
+
+@pytest.mark.skipif(not GIVEN, reason=f"the cases are not here: {CASES.parent.name}/cases beside the repository")
+@pytest.mark.parametrize("invocation", [parameter(invocation) for invocation in GIVEN])
+def test_case(runner: Runner, invocation: Invocation) -> None:
+    compare(runner, invocation)
