@@ -49,12 +49,12 @@ class Folder:
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
+    driver: Path = HERE / "execute_driver.py"
 
-    def write(self, **files: str) -> Folder:
-        """Files by name; `__` in a name stands for a folder, and the extension is `.py`."""
-        for name, text in files.items():
-            self.file(name.replace("__", "/") + ".py", text)
-        return self
+    def write(self, **modules: str) -> None:
+        """Python files, by their names without `.py`."""
+        for name, text in modules.items():
+            self.file(f"{name}.py", text)
 
     def file(self, name: str, content: str | bytes) -> Path:
         path = self.path / name
@@ -76,19 +76,18 @@ class Folder:
         log = self.path.parent / f"{self.path.name}.log"
         log.write_text("")
         self.environment.update(DRIVER_LOG=str(log), DRIVER_TRANSFORM=transform)
-        seen = self._run([sys.executable, *options, str(HERE / "execute_driver.py"), *command], stdin, merged)
+        seen = self._run([sys.executable, *options, str(self.driver), *command], stdin, merged)
         return Ours(seen, log.read_text().splitlines())
 
+    def variables(self) -> dict[str, str]:
+        """The environment of both runs."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRIVER"))}
+        return {**inherited, "PYTHONPATH": str(SRC), "PYTHONDONTWRITEBYTECODE": "1", **self.environment}
+
     def _run(self, command: list[str], stdin: bytes, merged: bool) -> Seen:
-        environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DRIVER"))},
-            "PYTHONPATH": str(SRC),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **self.environment,
-        }
         stderr = subprocess.STDOUT if merged else subprocess.PIPE
         done = subprocess.run(
-            command, cwd=self.path, env=environment, input=stdin, stdout=subprocess.PIPE, stderr=stderr, timeout=60,
+            command, cwd=self.path, env=self.variables(), input=stdin, stdout=subprocess.PIPE, stderr=stderr, timeout=60,
             check=False,
         )  # fmt: skip
         return Seen(done.returncode, _plain(done.stdout), _plain(done.stderr or b""))
@@ -101,5 +100,6 @@ def _plain(output: bytes) -> str:
 def same(folder: Folder, *command: str, **how: object) -> Ours:
     """Assert that both runs look the same; returns ours."""
     ours = folder.ours(*command, **how)  # type: ignore[arg-type]
-    assert ours.seen == folder.bare(*command, **how)  # type: ignore[arg-type]
+    bare = folder.bare(*command, **how)  # type: ignore[arg-type]
+    assert ours.seen == bare, f"bare:\n{bare}\nours:\n{ours.seen}"
     return ours

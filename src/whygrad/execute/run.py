@@ -71,18 +71,21 @@ def execute(
 
 
 def _compiled(cell: Cell, transform: Transform | None, lost: Lost) -> CodeType:
-    if transform is not None:
-        try:
-            return transform(cell.source, cell.path)
-        except SyntaxError:
-            pass  # Python's own words for it are below; if it has none, the fault is the transform's
-        except Exception as error:
-            lost(cell.path, f"it could not be prepared: {type(error).__name__}: {error}")
+    if transform is None:
+        return _plainly(cell)
     try:
+        return transform(cell.source, cell.path)
+    except Exception as error:
         with warnings.catch_warnings():
-            if transform is not None:  # it has warned
-                warnings.simplefilter("ignore")
-            return compile(cell.source, cell.path, "exec", dont_inherit=True)
+            warnings.simplefilter("ignore")  # the transform has warned
+            code = _plainly(cell)  # raises where the fault is the program's
+        lost(cell.path, f"it could not be prepared: {type(error).__name__}: {error}")
+        return code
+
+
+def _plainly(cell: Cell) -> CodeType:
+    try:
+        return compile(cell.source, cell.path, "exec", dont_inherit=True)
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
         text = f": {error.text.strip()}" if error.text and error.text.strip() else ""

@@ -134,7 +134,10 @@ class SiteTable:
         return site
 
     def running(self, frame: FrameType) -> int:
-        """The site of what `frame` is executing: the very expression where Python knows it (3.11 on), else the statement."""
+        """The site of what `frame` is executing: the very expression where Python knows it (3.11 on).
+
+        Elsewhere it is the statement.
+        """
         key = (id(frame.f_code), frame.f_lasti)
         found = self._running.get(key)
         if found is None:
@@ -147,7 +150,7 @@ class SiteTable:
         if hasattr(code, "co_positions") and frame.f_lasti >= 0:
             line, end_line, start, end = next(islice(code.co_positions(), frame.f_lasti // 2, None))
             file = self.files[code.co_filename]
-            if None not in (line, end_line, start, end):
+            if line is not None and end_line is not None and start is not None and end is not None:
                 span = (code.co_filename, line, file.column(line, start), end_line, file.column(end_line, end))
                 site = self._spans.get(span)
                 if site is not None:

@@ -51,14 +51,16 @@ class Stage:
         self._path = list(sys.path)
         self._ours: dict[str, ModuleType] = {}
         self._folder = ""
+        self._replaced: ModuleType | None = None
 
     def set(self) -> ModuleType:
         """The program's turn: returns its `__main__`."""
         program = self._program
         main = main_module(program)
+        self._replaced = sys.modules["__main__"]  # C still holds its names, without owning them
         sys.modules["__main__"] = main
-        sys.argv = list(program.argv)
         sys.orig_argv = _command(program)
+        sys.argv = list(program.argv)
         if not is_path_safe():
             sys.path[0] = program.search
         elif program.kind is Kind.FOLDER:
@@ -126,14 +128,12 @@ def _take_out(names: set[str], folder: str, *, inside: bool) -> dict[str, Module
 def _command(program: Program) -> list[str]:
     """`sys.orig_argv` as it would be: the interpreter and its own options, then the program."""
     given = sys.orig_argv
-    own = next((at for at in range(1, len(given)) if _starts_us(given, at)), 1)
+    ours = max(len(given) - len(sys.argv), 1)
+    if given[ours - 1] in ("-m", "-c"):
+        ours -= 1
     words = list(program.argv)
     if program.kind is Kind.MODULE:
         words.insert(1, program.module)
     elif program.kind is Kind.CODE:
         words.insert(1, str(program.cells[0].source)[:-1])
-    return [*given[:own], *words]
-
-
-def _starts_us(words: list[str], at: int) -> bool:
-    return words[at] == "-m" or os.path.basename(words[at]).partition(".")[0] in ("whygrad", "__main__")
+    return [*given[: max(ours, 1)], *words]

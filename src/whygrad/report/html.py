@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
@@ -87,6 +88,8 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations)
             listings=listings,
             notices=tuple(_notices(fitted, anchors)),
             tables=tuple(_tables(fitted)),
+            name=os.path.basename(report.run.program) or report.run.program,
+            command=" ".join((report.run.program, *report.run.argv[1:])),
             ending=_ending(report.run),
             setting=[line.plain for line in header(report.run, PEN)[1:]],
             derivations=derivations,

@@ -140,16 +140,17 @@ def _wrapped(console: Console, text: Text, width: int, indent: int, hang: int = 
 
 
 def _laid(console: Console, block: Rows, width: int) -> list[Text]:
-    count = max((len(row) for row in block.rows), default=0)
-    fixed = [max((row[i].cell_len for row in block.rows if i < len(row) - 1), default=0) for i in range(count - 1)]
+    rows = _without_empty_columns(block.rows)
+    count = max((len(row) for row in rows), default=0)
+    fixed = [max((row[i].cell_len for row in rows if i < len(row) - 1), default=0) for i in range(count - 1)]
     start = block.indent + sum(size + GUTTER for size in fixed if size)
     room = width - start
     lines: list[Text] = []
     if start - GUTTER > width:
-        runs = (joined([cell for cell in row if cell], " " * GUTTER) for row in block.rows)
+        runs = (joined([cell for cell in row if cell], " " * GUTTER) for row in rows)
         return [line for run in runs for line in _wrapped(console, run, width, block.indent, hang=2 * GUTTER)]
-    under = room < ROOM or (room < GOOD_ROOM and any(_is_long(_glued(row[-1]), room) for row in block.rows))
-    for row in block.rows:
+    under = room < ROOM or (room < GOOD_ROOM and any(_is_long(_glued(row[-1]), room) for row in rows))
+    for row in rows:
         head, last = row[:-1], _glued(row[-1])
         line = Text(" " * block.indent)
         for cell, size in zip(head, fixed, strict=False):
@@ -169,6 +170,13 @@ def _laid(console: Console, block: Rows, width: int) -> list[Text]:
                 Text(" " * deeper) + more for more in last.wrap(console, max(width - deeper, 8), overflow="fold")
             )
     return lines
+
+
+def _without_empty_columns(rows: Sequence[Sequence[Text]]) -> Sequence[Sequence[Text]]:
+    """The rows without what is empty at the end of all of them."""
+    while rows and all(len(row) > 1 and not row[-1] for row in rows):
+        rows = [row[:-1] for row in rows]
+    return rows
 
 
 def _glued(text: Text) -> Text:

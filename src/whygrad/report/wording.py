@@ -104,6 +104,35 @@ def say_names(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
+def say_tensors(names: Sequence[str], most: int = 3) -> str:
+    """Like `say_names`, but many of one module are counted: `a, b and c`, `38 tensors of model.decoder`."""
+    prefix = common_module(names)
+    return f"{len(names)} tensors of {prefix}" if len(names) > most and prefix else say_names(names, most + 1)
+
+
+def common_module(names: Sequence[str]) -> str:
+    """The innermost module's path that all names begin with; empty where there is none.
+
+    >>> common_module(["model.0.weight", "model.2.bias"])
+    'model'
+    """
+    paths = [name.split(".")[:-1] for name in names]
+    common = 0
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common += 1
+    return ".".join(paths[0][:common]) if paths else ""
+
+
+def say_modules(paths: Sequence[str]) -> str:
+    """`model`, `model.0 and model.1`, `model and the 12 modules in it`."""
+    outer = paths[0] if paths else ""
+    if len(paths) > 2 and all(path.startswith(f"{outer}.") for path in paths[1:]):
+        return f"{outer} and the {len(paths) - 1} modules in it"
+    return say_names(paths)
+
+
 def say_first_sentence(text: str) -> str:
     """The first sentence of a message, without what it adds in brackets at its end."""
     flat = " ".join(text.split())

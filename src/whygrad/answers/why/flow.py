@@ -204,6 +204,9 @@ class Flow:
         if event.no_node in NO_NODE:
             return NO_NODE[event.no_node]
         if event.node is None and not event.no_node and event.outputs and event.inputs:
+            plain = event.function.rpartition(".")[2]
+            if plain in ("tensor", "detach", "data"):
+                return "torch.tensor" if plain == "tensor" else plain
             result = self._ledger.tensor(event.outputs[0])
             if result is not None and result.dtype.startswith("bool"):
                 return "comparison"

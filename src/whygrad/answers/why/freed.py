@@ -9,7 +9,7 @@ from whygrad.answers.why.failed_code import root_name
 from whygrad.answers.why.failure import Failure, headline
 from whygrad.answers.why.flow import Flow, Made
 from whygrad.answers.why.passes import Pass, nodes_reached, pass_of, pass_text
-from whygrad.answers.why.words import code_of, quoted
+from whygrad.answers.why.words import code_of, is_name, name_in, quoted
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import BackwardEnded, Node, NodeId, Operation, TensorId
 
@@ -100,11 +100,11 @@ def _carried_over(ledger: Ledger, flow: Flow, first: Pass, second: Pass) -> Carr
 
 
 def _state(ledger: Ledger, failure: Failure, first: Pass, second: Pass, carrier: Carrier) -> Reason:
-    name = ledger.name(carrier.tensor)
-    what = name or ledger.describe(carrier.tensor)
     maker, again = carrier.maker, carrier.again
     assert maker is not None
     assert again is not None
+    name = name_in(ledger, carrier.tensor, again.site)
+    what = name or ledger.describe(carrier.tensor)
     root = root_name(ledger, second.began)
     text = f"{root} goes back through {what} into the graph that {pass_text(ledger, first)} had freed."
     events = (maker.seq, first.seq, again.seq, second.seq, failure.seq)
@@ -115,9 +115,7 @@ def _state(ledger: Ledger, failure: Failure, first: Pass, second: Pass, carrier:
     story = f"{made_it} before {pass_text(ledger, first)}, and {'the same line ' if same_line else ''}{used_it}."
     sentences = [Sentence(story, (maker.seq, first.seq, again.seq))]
     sentences += _stopped_at(ledger, failure, node)
-    cut = (
-        f"`{name} = {name}.detach()` after the backward" if name.isidentifier() else f"detach {what} after the backward"
-    )
+    cut = f"`{name} = {name}.detach()` after the backward" if is_name(name) else f"detach {what} after the backward"
     advice = (
         f"If {what} is state that goes from one step to the next, cut its history there: {cut}. If the gradient "
         "should go back through the earlier steps too, sum their losses and call backward once."

@@ -18,6 +18,12 @@ from whygrad.ledger.events import GradReset, GradWritten, OptimizerStepped, Tens
 WRITES_SHOWN = 4
 """Backward passes that the headline spells out one by one."""
 
+FEW = 3
+"""Elements of values that many terms of one sum may have."""
+
+LONG = 300
+"""Characters of such a sum; a longer one is told by what its terms share."""
+
 
 def explain_gradient(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, moment: Moment) -> Answer:
     """The answer for a buffer that holds something."""
@@ -82,8 +88,7 @@ def _accumulated(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sen
             f"{counted(len(writes), 'recorded backward pass', 'recorded backward passes')} and {count} more in lightly "
         )
         story += "recorded steps added to it"
-    elif len(writes) <= WRITES_SHOWN:
-        texts = " + ".join(_added(ledger, written) for written in writes)
+    elif len(writes) <= WRITES_SHOWN and len(texts := " + ".join(_added(ledger, written) for written in writes)) < LONG:
         spelled = all(is_spelled_out(amount(written)) for written in writes)
         story = texts if spelled else f"the sum of {len(writes)} gradients, {texts}"
     else:
@@ -125,7 +130,7 @@ def _many(ledger: Ledger, writes: Sequence[GradWritten]) -> str:
     passes = f"{len(writes)} backward passes (#{writes[0].backward} to #{writes[-1].backward}, {where}{way})"
     if all(close(amounts[0], each) for each in amounts):
         return f"{passes}, {short_text(amounts[0])} each"
-    if is_spelled_out(amounts[0]):
+    if amounts[0] is not None and amounts[0].count <= FEW and is_spelled_out(amounts[0]):
         first = " + ".join(short_text(each) for each in amounts[:3])
         return f"{passes}: {first} + ... + {short_text(amounts[-1])}"
     norms = [norm for each in amounts if each is not None and (norm := each.magnitude) is not None]

@@ -161,7 +161,11 @@ def _no_backward(ledger: Ledger, subject: str, owner: str, tensor: TensorId, mom
         text = f"{subject}: the backward at {where} failed ({refused.kind}) before it went back from anything."
         return "backward failed", Sentence(text, (refused.seq,)), _why_it_failed(ledger, refused.site, refused.seq)
     later = next(ledger.of(BackwardBegan), None)
-    sentences = []
+    sentences: list[Sentence] = []
+    stopped = next((raised for raised in ledger.of(Raised) if raised.caught is None), None)
+    if later is None and stopped is not None:
+        text = f"{subject}: no backward had run by then."
+        return "no backward", Sentence(text, (stopped.seq,)), _why_it_failed(ledger, stopped.site, moment.seq)[:1]
     if later is None:
         text = f"{subject}: no backward pass ran at all."
         sentences.append(
@@ -231,6 +235,9 @@ def _only_returned(
     last = passes[-1]
     text = f"{subject}: only {pass_text(ledger, last)} ran, and autograd.grad returns gradients; it never writes .grad."
     sentences = [_return_sentence(ledger, owner, returned)] if returned is not None else []
+    if returned is None and last.began.inputs:
+        asked = several([ledger.describe(wanted) for wanted in last.began.inputs], SHOWN)
+        sentences.append(Sentence(f"It was asked for the gradient of {asked}.", (last.seq,)))
     sentences.append(
         Sentence(f"To fill the buffer, call backward(), or assign the returned gradient to {owner}.grad.", (last.seq,))
     )

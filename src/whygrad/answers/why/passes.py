@@ -50,14 +50,18 @@ def pass_text(ledger: Ledger, entry: Pass) -> str:
     return f"{call} #{entry.began.id} ({ledger.where(entry.began.site)})"
 
 
-def nodes_reached(ledger: Ledger, entry: Pass) -> dict[NodeId, NodeId | None]:
-    """Every node that the pass could reach, with the node that led to it (None for a root), nearest first."""
-    found: dict[NodeId, NodeId | None] = {node: None for node in entry.began.root_nodes if node is not None}
+def nodes_reached(ledger: Ledger, entry: Pass, without: NodeId | None = None) -> dict[NodeId, NodeId | None]:
+    """Every node that the pass could reach, with the node that led to it (None for a root), nearest first.
+
+    `without` is a node that is not passed.
+    """
+    roots = [node for node in entry.began.root_nodes if node is not None and node != without]
+    found: dict[NodeId, NodeId | None] = dict.fromkeys(roots)
     queue = list(found)
     for current in queue:
         node = ledger.node(current)
         for edge in node.edges if node is not None else ():
-            if edge.node is not None and edge.node not in found:
+            if edge.node is not None and edge.node not in found and edge.node != without:
                 found[edge.node] = current
                 queue.append(edge.node)
     return found

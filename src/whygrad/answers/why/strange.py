@@ -10,11 +10,13 @@ from whygrad.answers.why.answer import Moment, Sentence
 from whygrad.answers.why.buffer import Buffer
 from whygrad.answers.why.computed import Values
 from whygrad.answers.why.flow import tensors_of
-from whygrad.answers.why.passes import nodes_reached, pass_of
-from whygrad.answers.why.words import is_finite, is_zero, quoted
+from whygrad.answers.why.passes import Pass, nodes_reached, pass_of
+from whygrad.answers.why.words import is_finite, is_zero, quoted, several
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import GradWritten, Node, NodeId, Operation
 from whygrad.ledger.values import Number, Value, as_float
+
+SHOWN = 4
 
 
 class OnTheWay(msgspec.Struct, frozen=True):
@@ -43,11 +45,41 @@ def explain_strange(ledger: Ledger, buffer: Buffer, moment: Moment) -> list[Sent
 
 
 def _zero(ledger: Ledger, written: GradWritten, moment: Moment) -> list[Sentence]:
+    """The flat operation that every way back passes, or that several ways meet and add up to nothing."""
+    entry = pass_of(ledger, written.backward)
+    if entry is None or not written.contributions:
+        return []
+    feeder = written.contributions[0].node
     for step in _way(ledger, written, moment):
         for kind, reason in FLAT.items():
-            if step.node.name.startswith(kind) and (text := reason(step)):
-                text = f"On its way from the root it passes {quoted(ledger, step.node.site)}: {text}."
+            if not step.node.name.startswith(kind) or not (text := reason(step)):
+                continue
+            if feeder is not None and feeder not in nodes_reached(ledger, entry, without=step.node.id):
+                text = f"Every way back passes {quoted(ledger, step.node.site)}: {text}."
                 return [Sentence(text, _events(step))]
+    return _meeting(ledger, entry, written)
+
+
+def _meeting(ledger: Ledger, entry: Pass, written: GradWritten) -> list[Sentence]:
+    """The node nearest to the leaf that several others send a gradient to."""
+    above = nodes_reached(ledger, entry)
+    senders: dict[NodeId, list[Node]] = {}
+    for reached in above:
+        node = ledger.node(reached)
+        for edge in node.edges if node is not None else ():
+            if edge.node is not None and node is not None:
+                senders.setdefault(edge.node, []).append(node)
+    current = written.contributions[0].node
+    while current is not None:
+        meeting = ledger.node(current)
+        ways = senders.get(current, [])
+        if len(ways) > 1 and meeting is not None:
+            names = several(list(dict.fromkeys(quoted(ledger, node.site) for node in ways)), SHOWN)
+            text = (
+                f"Several ways back meet at {quoted(ledger, meeting.site)}, from {names}: what they bring adds up to 0."
+            )
+            return [Sentence(text, (meeting.seq, *(node.seq for node in ways[:SHOWN])))]
+        current = above.get(current)
     return []
 
 
@@ -125,11 +157,20 @@ def _not_finite(ledger: Ledger, written: GradWritten, moment: Moment) -> list[Se
             return [Sentence(text, (origin.seq, began.seq))]
         return [Sentence("The loss itself is not finite.", (began.seq,))]
     for step in _way(ledger, written, moment):
-        for kind, reason in STEEP.items():
-            if step.node.name.startswith(kind) and (text := reason(step)):
-                text = f"On its way from the root it passes {quoted(ledger, step.node.site)}: {text}."
-                return [Sentence(text, _events(step))]
+        reason = next((steep for kind, steep in STEEP.items() if step.node.name.startswith(kind)), None)
+        text = reason(step) if reason is not None else ""
+        if not text and not is_finite(step.gave):
+            text = OVERFLOWN
+        if text:
+            text = f"On its way from the root it passes {quoted(ledger, step.node.site)}: {text}."
+            return [Sentence(text, _events(step))]
     return []
+
+
+OVERFLOWN = (
+    "an element that it gave is infinite or NaN, and so is its slope there; even where that element is not used, "
+    "0 times infinity is NaN"
+)
 
 
 def _first_not_finite(ledger: Ledger, before: int) -> Operation | None:

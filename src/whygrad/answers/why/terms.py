@@ -111,4 +111,7 @@ def _through(ledger: Ledger, part: Contribution) -> str:
     module = ledger.module(node.module) if node is not None else None
     if module is None or not module.path or canonical(code).startswith(module.path + "("):
         return code
+    site = ledger.site(part.site)
+    if site is not None and module.kind in site.function.split("."):  # the module's own code says it all
+        return code
     return f"{module.path} in {code}"

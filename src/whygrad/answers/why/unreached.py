@@ -82,6 +82,14 @@ def _connected(ledger: Ledger, subject: str, owner: str, tensor: TensorId, entry
             Sentence(text, (entry.seq, first.seq, switched.seq)),
             [Sentence("Only operations that run afterwards are recorded for it.", (switched.seq,))],
         )
+    derived = [made for root_id in entry.began.roots for made in _derivatives(flow, root_id)]
+    if derived:
+        text = (
+            f"{subject}: {backward} did not reach {owner}; {root} was computed from the derivative that "
+            f"{quoted(ledger, derived[0].site)} returned, and the graph of that derivative does not lead to {owner}."
+        )
+        hint = f"Either the derivative does not depend on {owner}, or it was asked for without create_graph=True."
+        return "not in the derivative", Sentence(text, (derived[0].seq, entry.seq)), [Sentence(hint, (derived[0].seq,))]
     used = quoted(ledger, first.site)
     text = f"{subject}: {backward} did not reach {owner}, although {root} was computed from it; {used} used it."
     return (
@@ -89,6 +97,11 @@ def _connected(ledger: Ledger, subject: str, owner: str, tensor: TensorId, entry
         Sentence(text, (entry.seq, first.seq)),
         [Sentence("Where the way back was lost was not recorded (inside library code, perhaps).", (first.seq,))],
     )
+
+
+def _derivatives(flow: Flow, root: TensorId) -> list[Made]:
+    """The calls of autograd.grad whose results the root was computed from."""
+    return [made for _, made in flow.upstream(root) if made.function.endswith("autograd.grad")]
 
 
 def _not_used(

@@ -12,7 +12,7 @@ from whygrad.answers.why.flow import Flow
 from whygrad.answers.why.passes import nodes_reached, pass_of
 from whygrad.answers.why.words import code_of, quoted
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import DataChanged, Node, Operation, OptimizerStepped, SiteId, TensorId
+from whygrad.ledger.events import DataChanged, ModuleCalled, Node, Operation, OptimizerStepped, SiteId, TensorId
 
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 SHAPE = re.compile(r"\[[\w.]*Tensor \[([\d, ]*)\]\]")
@@ -21,11 +21,11 @@ Reason = tuple[str, Sentence, list[Sentence]]
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Which tensor was written, where, and by which event (an optimizer's step, or a write of its own)."""
+    """Which tensor was written, where, and by which event: a write of its own, an optimizer's step, a module's call."""
 
-    tensor: TensorId | None
-    site: SiteId | None
-    event: DataChanged | OptimizerStepped | None
+    tensor: TensorId | None = None
+    site: SiteId | None = None
+    event: DataChanged | OptimizerStepped | ModuleCalled | None = None
 
 
 class Keeper(msgspec.Struct, frozen=True):
@@ -38,77 +38,88 @@ class Keeper(msgspec.Struct, frozen=True):
 def explain_version(ledger: Ledger, failure: Failure) -> Reason:
     """The line that wrote, and the line whose operation had saved the tensor."""
     written = _written(ledger, failure)
-    name = ledger.describe(written.tensor) if written.tensor is not None else "a tensor"
     keeper = _keeper(ledger, failure, written)
-    wrote = (
-        f"{quoted(ledger, written.site)} wrote into {name} in place"
-        if written.site is not None
-        else f"{name} was written in place"
-    )
-    kept = (
-        f"after {keeper.text} had saved it for its backward"
-        if keeper is not None
-        else "after an operation had saved it"
-    )
-    events = tuple(
-        sorted(
-            event
-            for event in (keeper.seq if keeper else 0, written.event.seq if written.event else 0, failure.seq)
-            if event
-        )
-    )
+    name = ledger.describe(written.tensor) if written.tensor is not None else "a tensor"
+    wrote = f"{name} was written in place"
+    if written.site is not None:
+        wrote = f"{quoted(ledger, written.site)} wrote into {name} in place"
+    kept = f"{keeper.text} had saved it" if keeper is not None else "an operation had saved it"
+    seqs = (keeper.seq if keeper else 0, written.event.seq if written.event else 0, failure.seq)
+    events = tuple(sorted(seq for seq in seqs if seq))
     sentences = []
     if (versions := VERSIONS.search(failure.text)) is not None:
         now, then = versions.groups()
         sentences.append(Sentence(f"It was saved at version {then}; this backward found it at version {now}.", events))
+    sentences.append(Sentence(_advice(ledger, written), events))
+    text = headline(ledger, failure, f"{wrote} after {kept} for its backward.")
+    return "written in place", Sentence(text, events), sentences
+
+
+def _advice(ledger: Ledger, written: Written) -> str:
     if isinstance(written.event, OptimizerStepped):
-        advice = (
+        return (
             "A step updates the parameters in place, so a graph from before it cannot be used after it: run every "
             "backward before the step, or compute the loss again after it."
         )
-    else:
-        advice = (
-            "Use an out-of-place operation there (`x = x + 1` instead of `x += 1` or `x.add_(1)`), or write into a "
-            "clone() of it."
+    if isinstance(written.event, ModuleCalled):
+        module = ledger.module(written.event.module)
+        config = f"{module.kind}({module.config})" if module is not None else "the module"
+        return (
+            f"{config} scales the rows that it looks up, in place; call it before the weight is used, or use a clone()."
         )
-    sentences.append(Sentence(advice, events))
-    return "written in place", Sentence(headline(ledger, failure, f"{wrote} {kept}."), events), sentences
+    return (
+        "Use an out-of-place operation there (`x = x + 1` instead of `x += 1` or `x.add_(1)`), or write into a "
+        "clone() of it."
+    )
 
 
 def _written(ledger: Ledger, failure: Failure) -> Written:
     """The write that changed the version: as recorded, else the write that fits the error's versions and shape."""
     ended = failure.ended
-    tensor = ended.written if ended is not None else None
-    site = ended.written_by if ended is not None else None
+    if ended is not None and ended.written is not None:
+        return _write_of(ledger, failure, ended.written, ended.written_by)
     changes = [change for change in ledger.of(DataChanged) if change.seq < failure.seq]
     steps = [step for step in ledger.of(OptimizerStepped) if step.seq < failure.seq]
-    if tensor is not None:
-        expected = _expected(failure)
-        ours = [change for change in changes if change.tensor == tensor and (site is None or change.site == site)]
-        past = [
-            change for change in ours if expected is not None and change.version_before <= expected < change.version
-        ]
-        stepped = [
-            step for step in steps if step.site == site and any(update.tensor == tensor for update in step.updates)
-        ]
-        if stepped and (not past or past[-1].site == stepped[-1].site):
-            return Written(tensor, site, stepped[-1])
-        event = past[0] if past else ours[-1] if ours else None
-        return Written(tensor, site if site is not None or event is None else event.site, event)
     versions = VERSIONS.search(failure.text)
     ours = [change for change in changes if versions is None or change.version == int(versions[1])]
-    shape = _shape(failure)
-    alike = [
-        change for change in ours if (known := ledger.tensor(change.tensor)) and known.shape in (shape, shape[::-1])
-    ]
-    if alike:
-        return Written(alike[-1].tensor, alike[-1].site, alike[-1])
+    shapes = (_shape(failure), _shape(failure)[::-1])
+    for change in reversed(ours):
+        known = ledger.tensor(change.tensor)
+        if known is not None and known.shape in shapes:
+            return Written(change.tensor, change.site, change)
     for step in reversed(steps):
         for update in step.updates:
             known = ledger.tensor(update.tensor)
-            if update.changed and known is not None and known.shape in (shape, shape[::-1]):
+            if update.changed and known is not None and known.shape in shapes:
                 return Written(update.tensor, step.site, step)
-    return Written(ours[-1].tensor, ours[-1].site, ours[-1]) if ours else Written(None, None, None)
+    return Written(ours[-1].tensor, ours[-1].site, ours[-1]) if ours else Written()
+
+
+def _write_of(ledger: Ledger, failure: Failure, tensor: TensorId, site: SiteId | None) -> Written:
+    """The event that wrote a known tensor past the version that was saved."""
+    expected = _expected(failure)
+    ours = [
+        change
+        for change in ledger.of(DataChanged)
+        if change.seq < failure.seq and change.tensor == tensor and (site is None or change.site == site)
+    ]
+    past = [change for change in ours if expected is not None and change.version_before <= expected < change.version]
+    stepped = [
+        step
+        for step in ledger.of(OptimizerStepped)
+        if step.seq < failure.seq and step.site == site and any(update.tensor == tensor for update in step.updates)
+    ]
+    if stepped and (not past or past[-1].site == stepped[-1].site):
+        return Written(tensor, site, stepped[-1])
+    if past or ours:
+        event = past[0] if past else ours[-1]
+        return Written(tensor, site if site is not None else event.site, event)
+    for call in ledger.of(ModuleCalled):
+        module = ledger.module(call.module)
+        held = module is not None and any(parameter == tensor for _, parameter in module.parameters)
+        if call.seq < failure.seq and module is not None and held and "max_norm=" in module.config:
+            return Written(tensor, call.site, call)
+    return Written(tensor, site, None)
 
 
 def _expected(failure: Failure) -> int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import SiteId, Tensor
+from whygrad.ledger.events import SiteId, Tensor, TensorId
 from whygrad.ledger.values import Number, Value, as_float
 
 SPELLED_OUT = 8
@@ -29,6 +31,8 @@ def number_text(number: Number | None) -> str:
         return str(number)
     if number == 0:
         return "0"
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "infinity" if number > 0 else "-infinity"
     if number == int(number) and abs(number) < 1e7:
         return str(int(number))
     return f"{number:.1f}" if 1e3 <= abs(number) < 1e6 else f"{number:.4g}"
@@ -87,7 +91,7 @@ def _statistics(value: Value) -> str:
         numbers = [as_float(item) for item in value.items]
         low, high = min(numbers), max(numbers)
     parts = []
-    if norm is not None:
+    if norm is not None and is_finite(value):
         parts.append(f"norm {number_text(norm)}")
     if low is not None and high is not None:
         parts.append(f"elements from {number_text(low)} to {number_text(high)}")
@@ -111,6 +115,18 @@ def code_of(ledger: Ledger, site: SiteId | None) -> str:
     """The expression at a site, as written; empty where no line of the user's was running."""
     known = ledger.site(site)
     return shortened(known.code) if known is not None else ""
+
+
+def name_in(ledger: Ledger, tensor: TensorId, site: SiteId | None) -> str:
+    """The name that the code at a site calls the tensor by; else its best name."""
+    code = code_of(ledger, site)
+    used = [name for name in ledger.names(tensor) if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", code)]
+    return max(used, key=len, default=ledger.name(tensor))
+
+
+def is_name(text: str) -> bool:
+    """Whether a name can be assigned to: `h`, `self.state`."""
+    return bool(text) and all(part.isidentifier() for part in text.split("."))
 
 
 def quoted(ledger: Ledger, site: SiteId | None) -> str:

@@ -67,7 +67,9 @@ class Backwards:
             self._running.stack = []
             return self._running.stack  # type: ignore[no-any-return]
 
-    def begin(self, site: int | None, roots: Any, gradients: Any, flags: tuple[bool, bool], inputs: Any, accumulate: bool) -> Pass:
+    def begin(
+        self, site: int | None, roots: Any, gradients: Any, flags: tuple[bool, bool], inputs: Any, accumulate: bool
+    ) -> Pass:
         """A pass is about to enter PyTorch's engine."""
         keep_graph, create_graph = flags
         tensors = [root for root in roots if isinstance(root, self.torch.Tensor)]
@@ -82,7 +84,9 @@ class Backwards:
             if wanted is not None:
                 names = {self.tensors.meet(tensor, site).id for tensor in wanted}
                 walk.leaves = {leaf: entry for leaf, entry in walk.leaves.items() if leaf in names}
-        entry = Pass(BackwardId(self._next()), site, "backward" if accumulate else "autograd.grad", keep_graph, walk, {}, wanted)
+        entry = Pass(
+            BackwardId(self._next()), site, "backward" if accumulate else "autograd.grad", keep_graph, walk, {}, wanted
+        )
         entry.gradients = tuple(gradients)
         root_ids = [self.tensors.meet(root, site) for root in tensors]
         first = tensors[0] if len(tensors) == 1 else None
@@ -199,7 +203,11 @@ class Backwards:
             if after is None:
                 continue
             feeders = entry.walk.leaves[leaf][1]
-            terms = [term for node, label, position in feeders if (term := self._term(entry, leaf, node, label, position, after))]
+            terms = [
+                term
+                for node, label, position in feeders
+                if (term := self._term(entry, leaf, node, label, position, after))
+            ]
             if not feeders:
                 terms = [Contribution(after)] if before is None else []
             hooks = bool(tensor._backward_hooks)
@@ -251,9 +259,7 @@ class Backwards:
 
     # --- what went wrong --------------------------------------------------------------------------
 
-    def _blame(
-        self, entry: Pass, text: str
-    ) -> tuple[Label | None, BackwardId | None, TensorId | None, SiteId | None]:
+    def _blame(self, entry: Pass, text: str) -> tuple[Label | None, BackwardId | None, TensorId | None, SiteId | None]:
         if "second time" in text:
             for _, label in entry.walk.nodes:
                 if label.freed_by is not None:

@@ -169,9 +169,7 @@ class Fold:
         buffers = []
         for leaf in sorted({*writes, *resets, *stretch.norms}):
             norms = stretch.norms.get(leaf) or Range()
-            buffers.append(
-                BufferFold(leaf, writes.get(leaf, 0), resets.get(leaf, 0), norms.seen, *norms.spell())
-            )
+            buffers.append(BufferFold(leaf, writes.get(leaf, 0), resets.get(leaf, 0), norms.seen, *norms.spell()))
         loss = stretch.loss.spell()
         count = sum(stretch.backwards.values())
         site = next((site for site in stretch.backwards if site is not None), None)

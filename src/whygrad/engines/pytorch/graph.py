@@ -23,7 +23,17 @@ NODE_LIMIT = 20_000
 
 MARK_LIMIT = 400_000
 
-OPERAND_SLOTS = {"self": 0, "input": 0, "mat1": 0, "tensor1": 0, "other": 1, "mat2": 1, "vec": 1, "target": 1, "tensor2": 1}
+OPERAND_SLOTS = {
+    "self": 0,
+    "input": 0,
+    "mat1": 0,
+    "tensor1": 0,
+    "other": 1,
+    "mat2": 1,
+    "vec": 1,
+    "target": 1,
+    "tensor2": 1,
+}
 """Which operand a node keeps in which slot, by PyTorch's own names (derivatives.yaml)."""
 
 

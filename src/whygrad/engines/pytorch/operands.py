@@ -100,7 +100,9 @@ class Operands:
         found.used.append(Used(known.id, version(tensor), tuple(tensor.shape)))
         found.wants_grad |= tensor.requires_grad
 
-    def _several(self, form: Several, given: OperandForm, names: tuple[Any, ...], site: int, found: Gathered) -> Operand:
+    def _several(
+        self, form: Several, given: OperandForm, names: tuple[Any, ...], site: int, found: Gathered
+    ) -> Operand:
         if form.kind == "ellipsis":
             found.used.append(None)
             return Operand(constant={"ellipsis": True}, code=given.code)

@@ -81,7 +81,9 @@ class Operations:
         given = self.operands.gather(place, names, site)
         if given.wants_grad and self.torch.is_grad_enabled():
             name = place.operation.removeprefix("numpy.")
-            self.book.write(Operation, site, function=place.operation, inputs=tuple(given.inputs), cut=name, no_node="cut")
+            self.book.write(
+                Operation, site, function=place.operation, inputs=tuple(given.inputs), cut=name, no_node="cut"
+            )
 
     def _buffer(self, site: int, place: Place, value: Any) -> None:
         """`w.grad` was read: a buffer is followed as the leaf's, not as a tensor of its own."""
@@ -165,7 +167,13 @@ class Operations:
                 self._note_write(base, owner, by, site)
 
     def _label(
-        self, outputs: list[Any], site: int, place: Place, given: Gathered, ids: tuple[TensorId, ...], function: str = ""
+        self,
+        outputs: list[Any],
+        site: int,
+        place: Place,
+        given: Gathered,
+        ids: tuple[TensorId, ...],
+        function: str = "",
     ) -> Any:
         first = None
         results = tuple(

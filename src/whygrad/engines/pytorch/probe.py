@@ -158,11 +158,11 @@ class _Returns(ast.NodeTransformer):
         return node
 
 
-def _call(mark: str, arguments: list[ast.expr], at: ast.AST) -> ast.Call:
+def _call(mark: str, arguments: list[ast.expr], at: ast.AST) -> Any:
     return _like(ast.Call(_like(ast.Constant(_MARK + mark), at), [_like(a, at) for a in arguments], []), at)
 
 
-def _statement(call: ast.Call, at: ast.AST) -> ast.Expr:
+def _statement(call: ast.Call, at: ast.AST) -> Any:
     return _like(ast.Expr(call), at)
 
 

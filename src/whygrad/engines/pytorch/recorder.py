@@ -44,7 +44,15 @@ class Recorder:
         self.backwards = Backwards(torch, book, self.reader, self.tensors, self.graph, self.grads)
         self.modules = Modules(torch, book, self.reader, self.tensors, self.graph)
         self.operations = Operations(
-            torch, book, self.reader, self.tensors, self.graph, self.grads, self.backwards, self.modules, policy == "auto"
+            torch,
+            book,
+            self.reader,
+            self.tensors,
+            self.graph,
+            self.grads,
+            self.backwards,
+            self.modules,
+            policy == "auto",
         )
         self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads)
         self.fold = Fold(book, self.reader, self.tensors)
@@ -211,7 +219,7 @@ class Recorder:
 
     def root_call(self, module: Any, args: tuple[Any, ...]) -> bool:
         """The user's code calls a module; returns whether to look at it fully."""
-        first = args[0] if args else None
+        first: Any = args[0] if args else None
         shape = (first.shape, first.dtype) if type(first) is self._tensor else None
         thing = (id(module), module.training, shape, self._grad_enabled())
         return self.depth.happening(thing, "a module call with a shape or in a mode not seen before")

@@ -142,7 +142,9 @@ class Taps:
         given = ""
         if operands:
             form = operands[0].form
-            value = form.value if isinstance(form, Constant) else names[form.index] if isinstance(form, Passed) else None
+            value = (
+                form.value if isinstance(form, Constant) else names[form.index] if isinstance(form, Passed) else None
+            )
             given = repr(value) if type(value) in SCALARS else operands[0].code
         self.book.write(Seeded, site, generator=generator, seed=given)
 

@@ -68,7 +68,7 @@ class Reader:
         """The number in a one-element tensor of the CPU; None where reading would cost or be seen."""
         if type(tensor) is not self.torch.Tensor or tensor.numel() != 1 or not tensor.is_cpu or self.visible():
             return None
-        return tensor.item() if tensor.is_floating_point() and not tensor.is_sparse else None  # type: ignore[no-any-return]
+        return tensor.item() if tensor.is_floating_point() and not tensor.is_sparse else None
 
     def copy(self, tensor: Any, into: Any = None) -> Any:
         """The data now, to be compared later (in the memory of an earlier copy `into`); None where it cannot be read."""
@@ -141,7 +141,9 @@ class Reader:
             low, high = torch.aminmax(now)
             nan, inf = int(now.isnan().sum()), int(now.isinf().sum())
             norm = float(torch.linalg.vector_norm(now))
-            return Value(shape, dtype, norm=number(norm), low=number(low.item()), high=number(high.item()), nan=nan, inf=inf)
+            return Value(
+                shape, dtype, norm=number(norm), low=number(low.item()), high=number(high.item()), nan=nan, inf=inf
+            )
 
 
 def is_zero(value: Value) -> bool:

@@ -11,7 +11,7 @@ from rich.text import Text
 from whygrad.ledger.values import Value
 from whygrad.report.page.course import course, shortened
 from whygrad.report.page.visible import visible
-from whygrad.report.parts import Buffer, Cut, Failure, Gap, NonFinite, Part, Spread, Term
+from whygrad.report.parts import Buffer, Change, Cut, Failure, Gap, NonFinite, Part, Spread, Term
 from whygrad.report.sections.failures import telling, told
 from whygrad.report.sections.graph import MEANS
 from whygrad.report.sections.words import through
@@ -25,10 +25,14 @@ from whygrad.report.wording import (
     say_shape,
     say_sizes,
     say_state,
+    say_whole,
 )
 
 CODE_LIMIT = 72
 NAME_LIMIT = 40
+SHORT_STATES = 6
+"""States of a buffer that is told in one line."""
+
 MESSAGE_LIMIT = 1500
 """Characters of a piece of source, of each name in a list of names, and of an exception with its cause."""
 
@@ -68,9 +72,11 @@ def facts(buffer: Buffer) -> str:
     return ", ".join(filter(None, (kind, shape, buffer.dtype.removeprefix("torch."), device, also)))
 
 
-def result(value: Value) -> str:
-    """What came out of a call; the only element of a tensor stands without its brackets."""
-    return say_state(value) if value.scalar is None else say_number(value.scalar)
+def result(value: Value | None) -> str:
+    """What came out of a call, if it is small; the only element of a tensor stands without its brackets."""
+    if value is None:
+        return ""
+    return (say_whole(value) or "") if value.scalar is None else say_number(value.scalar)
 
 
 def prose(text: str) -> Markup:
@@ -79,6 +85,17 @@ def prose(text: str) -> Markup:
     if len(parts) % 2 == 0:
         return escape("`".join(parts))
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def in_short(buffer: Buffer) -> str:
+    """A life in one line: its states, or where its norms went if it was a loop."""
+    norms = buffer.norms
+    if all(isinstance(entry, Change) for entry in buffer.entries) or norms.first is None or norms.last is None:
+        states = [state(step.value) for step in course(buffer)]
+        most = SHORT_STATES
+        return PEN.arrow(*(states if len(states) <= most else [*states[: most // 2], "…", *states[-most // 2 :]]))
+    beyond = f" (from {say_number(norms.low or 0)} to {say_number(norms.high or 0)})" if is_wider(norms) else ""
+    return f"norm {PEN.arrow(say_number(norms.first), say_number(norms.last))}{beyond}"
 
 
 def last_state(buffer: Buffer) -> str:
@@ -147,6 +164,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": "{:,}".format,
     "course": lambda buffer: shortened(course(buffer)),
     "facts": facts,
+    "in_short": in_short,
     "kind": kind_of,
     "last_state": last_state,
     "meaning": meaning,

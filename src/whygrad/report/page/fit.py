@@ -27,7 +27,7 @@ class Limits(Part, frozen=True):
 
     `lives`, `shown` and `folded` are about the bytes for the lives of buffers, for open source lines and for
     folded ones; the others count the terms of one gradient, the rows of a table, the parameters of an
-    optimizer, and the buffers in brief.
+    optimizer, the buffers in brief, and those alike that are listed without a fold around them.
     """
 
     lives: int = 500_000
@@ -37,6 +37,7 @@ class Limits(Part, frozen=True):
     rows: int = 100
     moved: int = 100
     brief: int = 500
+    alike: int = 12
 
     def halved(self) -> Limits:
         return Limits(**{name: getattr(self, name) // 2 for name in self.__struct_fields__})

@@ -211,8 +211,8 @@ def _by_line(places: Iterable[Place], count: int) -> Mapping[int, list[Place]]:
 
 def _title(path: str, main: str) -> str:
     """The path as seen from the program's folder, where it lies in it."""
-    folder = os.path.dirname(main)
-    return path[len(folder) + 1 :] if folder and path.startswith(folder + os.sep) else path
+    folder = os.path.join(os.path.dirname(os.path.normpath(main)), "")
+    return os.path.normpath(path).removeprefix(folder)
 
 
 class _Reach(Part, frozen=True):

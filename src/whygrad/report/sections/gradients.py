@@ -11,7 +11,17 @@ from whygrad.ledger.events import TensorId
 from whygrad.report.parts import Buffer, Change, Entry, Gap, Light, Omitted, Repeat, Report, Tally, Term
 from whygrad.report.sections.words import on, place_cell, through
 from whygrad.report.sheet import NAME, NOTICE, Paragraph, Pen, Rows, Section, joined, styled
-from whygrad.report.wording import is_moving, say_names, say_number, say_plural, say_shape, say_state, say_whole
+from whygrad.report.wording import (
+    common_module,
+    is_moving,
+    say_names,
+    say_number,
+    say_plural,
+    say_shape,
+    say_state,
+    say_tensors,
+    say_whole,
+)
 
 
 class Derivation(Protocol):
@@ -31,6 +41,9 @@ TOGETHER = 4
 
 TABLE_ROWS = 8
 """Buffers listed in a table."""
+
+NAME_WIDTH = 24
+"""Names in a table that are longer than this lose what they have in common."""
 
 STATES = 8
 """States spelled out in a buffer's first line."""
@@ -132,7 +145,7 @@ def _repeated(loop: Repeat, pen: Pen) -> Iterator[tuple[Text, ...]]:
             )
         else:
             for place, cause, change, detail in _rows(last, pen):
-                yield place, cause + Text(f", all {times}"), change, detail
+                yield place, cause + Text(f", all {times}") if cause else cause, change, detail
     if is_moving(loop.norms) and len(loop.first) == 1:
         low, high = (say_number(norm or 0.0) for norm in (loop.norms.low, loop.norms.high))
         yield Text(), Text(), Text(), Text(f"norms between {low} and {high}")
@@ -236,7 +249,7 @@ def _derived(buffers: Sequence[Buffer], derivations: Derivations, pen: Pen) -> I
                 yield from (Paragraph(styled((line, style)), indent=4) for line in derivation.lines())
     if agreeing:
         places = say_names(list(dict.fromkeys(place for several in agreeing.values() for place in several)))
-        whose = f"{say_names(list(agreeing))}: " if len(buffers) > 1 else ""
+        whose = f"{say_tensors(list(agreeing))}: " if len(buffers) > 1 else ""
         yield Paragraph(Text(f"{whose}central differences in float64 agree ({places})"), indent=4)
 
 
@@ -251,9 +264,10 @@ def _table(group: Sequence[Buffer], pen: Pen, derivations: Derivations) -> Itera
     yield Rows(list(_counts(group[0], common, pen)), indent=4)
     shown = group if len(group) <= TABLE_ROWS + 1 else group[:TABLE_ROWS]
     if len(group) > 1:
-        yield Rows([_buffer_row(buffer, not common, pen) for buffer in shown], indent=4)
+        prefix = common_module([buffer.title for buffer in group])
+        yield Rows([_buffer_row(buffer, not common, pen, prefix) for buffer in shown], indent=4)
     if rest := group[len(shown) :]:
-        yield Paragraph(Text(f"and {len(rest)} more: {say_names([buffer.title for buffer in rest], 3)}"), indent=4)
+        yield Paragraph(Text(f"and {len(rest)} more, {rest[0].title} to {rest[-1].title}"), indent=4)
     yield from _derived(group, derivations, pen)
 
 
@@ -280,7 +294,7 @@ def _group_title(group: Sequence[Buffer], pen: Pen) -> Text:
     first = group[0]
     if len(group) == 1:
         return joined([cell for cell in _buffer_row(first, False, pen) if cell], "  ")
-    title = styled((say_names(list(dict.fromkeys(buffer.title for buffer in group)), 3), NAME))
+    title = styled((say_tensors(list(dict.fromkeys(buffer.title for buffer in group))), NAME))
     if _one_name(group):
         count = len(group) + sum(buffer.siblings for buffer in group)
         return title + Text(f"  {count:,} tensors of this name{on(first.made, ', made on ')}; the first of them:")
@@ -305,8 +319,10 @@ def _lightly(light: Light) -> tuple[Text, ...]:
     return Text("recorded lightly"), Text(steps + counts)
 
 
-def _buffer_row(buffer: Buffer, with_route: bool, pen: Pen) -> tuple[Text, ...]:
-    name = styled((buffer.title, NAME))
+def _buffer_row(buffer: Buffer, with_route: bool, pen: Pen, prefix: str = "") -> tuple[Text, ...]:
+    """One buffer's row; a long name is told without the `prefix` that the whole table shares."""
+    short = buffer.title.removeprefix(prefix) if len(buffer.title) > NAME_WIDTH else buffer.title
+    name = styled((short, NAME))
     shape = Text(say_shape(buffer.shape) if buffer.shape else "")
     writes = [tally.last for tally in buffer.tallies if tally.last.terms]
     detail = _terms(writes[-1], pen) if writes and with_route else Text()
@@ -349,7 +365,7 @@ def _silent(buffers: Sequence[Buffer], pen: Pen) -> Iterator[Rows]:
         by_reason.setdefault(buffer.silent, []).append(buffer)
     rows = [
         (
-            styled((say_names([one.title for one in group], 400 if pen.verbose else 4), NAME)),
+            styled((say_tensors([one.title for one in group], 400 if pen.verbose else 3), NAME)),
             styled(("None", NOTICE), f": {reason}"),
         )
         for reason, group in by_reason.items()

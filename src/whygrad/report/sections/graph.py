@@ -74,7 +74,7 @@ def _something_missing(report: Report) -> bool:
 def frozen(report: Report, pen: Pen) -> Section | None:
     """Where `requires_grad` was switched off; switched on, too, when everything is told."""
     shown = [one for one in report.switched if pen.verbose or not one.to]
-    return Section("requires_grad", Text(), [Rows([_switched(one, pen) for one in shown])]) if shown else None
+    return Section("requires_grad", Text(), [Rows([_switched(one) for one in shown])]) if shown else None
 
 
 def writes(report: Report, pen: Pen) -> Section | None:
@@ -103,15 +103,17 @@ def _counted(cuts: list[Cut], pen: Pen) -> Iterator[tuple[Text, ...]]:
         yield Text(kind), Text(pen.times(sum(cut.times for cut in group))), Text(say_names(places))
 
 
-def _switched(one: Switched, pen: Pen) -> tuple[Text, ...]:
-    names = ", ".join(one.titles) + (f" {pen.glyphs.dots}" if one.times > len(one.titles) else "")
-    times = f"  {pen.times(one.times)}" if one.times > 1 else ""
-    return place_cell(one.place), Text(f"{names}{times}"), Text(f"switched {'on' if one.to else 'off'} by {one.by}")
+def _switched(one: Switched) -> tuple[Text, ...]:
+    more = one.times - len(one.titles)
+    names = f"{one.titles[0]} and {one.times - 1} more" if more > 0 else say_names(one.titles)
+    return place_cell(one.place), Text(names), Text(f"switched {'on' if one.to else 'off'} by {one.by}")
 
 
 def _write(one: DataWrite, pen: Pen) -> tuple[Text, ...]:
     times = f"  {pen.times(one.times)}" if one.times > 1 else ""
-    versions = f"version {pen.arrow(str(one.version_before), str(one.version))}"
-    hidden = styled(("; the version counter does not show it", NOTICE)) if one.hidden else Text()
+    if one.hidden:
+        seen = styled(("its version counter does not show it", NOTICE))
+    else:
+        seen = Text(f"version {pen.arrow(str(one.version_before), str(one.version))}")
     now = f" = {say_value(one.after)}" if one.after is not None else ""
-    return place_cell(one.place), Text(one.by), styled(f"{one.title}{now}{times}, {versions}", hidden)
+    return place_cell(one.place), Text(one.by), styled(f"{one.title}{now}{times}, ", seen)

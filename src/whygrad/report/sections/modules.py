@@ -9,7 +9,7 @@ from rich.text import Text
 from whygrad.report.parts import Call, GradMode, ModeSwitch, ModuleEntry, Place, Report
 from whygrad.report.sections.words import in_code, place_cell
 from whygrad.report.sheet import BAD, NOTICE, Paragraph, Pen, Rows, Section, styled
-from whygrad.report.wording import say_first_sentence, say_names, say_plural, say_sizes, say_whole
+from whygrad.report.wording import say_first_sentence, say_modules, say_names, say_plural, say_sizes, say_whole
 
 ROWS = 14
 """Rows of module calls and modes in the short report."""
@@ -47,7 +47,12 @@ def _row(entry: ModuleEntry, broken: Mapping[Place | None, Call], pen: Pen) -> t
         if not entry.changed:
             return where, Text(code), Text("no change"), Text()
         was, now = ("eval", "train") if entry.training else ("train", "eval")
-        return where, Text(code), Text(pen.arrow(was, now)), Text(say_names(entry.changed, 400 if pen.verbose else 4))
+        return (
+            where,
+            Text(code),
+            Text(pen.arrow(was, now)),
+            Text(say_names(entry.changed, 400) if pen.verbose else say_modules(entry.changed)),
+        )
     name = styled("  " * entry.depth, entry.module, _count(entry, pen))
     grad = f"grad {entry.grad_mode}"
     mode = styled("train" if entry.training else "eval", ", ", (grad, "" if entry.grad_mode == "on" else NOTICE))

@@ -7,6 +7,7 @@ from rich.text import Text
 from whygrad.report.parts import Remark, Report
 from whygrad.report.sections.words import place_cell
 from whygrad.report.sheet import NOTICE, Pen, Rows, Section, styled
+from whygrad.report.wording import say_plural
 
 
 def recording(report: Report, pen: Pen) -> Section | None:
@@ -24,11 +25,9 @@ def _lightly(report: Report, remark: Remark) -> str:
     if not report.loops:
         return f"from step {remark.step:,} on{because}"
     first, last = report.loops[0].first_step, report.loops[-1].last_step
-    count = sum(one.last_step - one.first_step + 1 for one in report.loops)
-    if not first:
-        return f"{sum(one.backwards for one in report.loops):,} backward passes by counts and samples only{because}"
-    steps = f"steps {first:,} to {last:,}" if count == last - first + 1 else f"{count:,} of steps {first:,} to {last:,}"
-    return f"{steps} by counts and samples only{because}"
+    steps = f" in steps {first:,} to {last:,}" if first else ""
+    passes = say_plural(sum(one.backwards for one in report.loops), "backward pass", "backward passes")
+    return f"{passes}{steps} by counts and samples only{because}"
 
 
 def _row(one: Remark, pen: Pen) -> tuple[Text, ...]:

@@ -9,7 +9,7 @@ from rich.text import Text
 from whygrad.report.parts import Loop, Moved, Optimizing, Pass, Report, Spread
 from whygrad.report.sections.words import in_code, place_cell
 from whygrad.report.sheet import NOTICE, Paragraph, Pen, Rows, Section, styled
-from whygrad.report.wording import say_names, say_number, say_plural, say_state, say_whole
+from whygrad.report.wording import say_number, say_plural, say_state, say_tensors, say_whole
 
 ROWS = 6
 
@@ -57,9 +57,9 @@ def _pass(one: Pass, pen: Pen) -> tuple[Text, ...]:
 
 def _root(one: Pass, pen: Pen) -> str:
     if one.root_first is None or one.root_last is None:
-        return one.root
+        return one.root if " " not in one.root else ""
     first, last = say_state(one.root_first), say_state(one.root_last)
-    name = "" if one.root.startswith("the result of") else f"{one.root} "
+    name = f"{one.root} " if one.root and " " not in one.root else ""
     return f"{name}= {first}" if first == last else f"{name}{pen.arrow(first, last)}"
 
 
@@ -119,13 +119,13 @@ def _moved(one: Optimizing, pen: Pen) -> Iterator[tuple[Text, ...]]:
         yield from (_parameter(parameter, pen) for parameter in moved)
     elif moved:
         most = max(moved, key=lambda parameter: parameter.last_change or 0.0)
-        names = say_names([parameter.title for parameter in moved], 3)
+        names = say_tensors([parameter.title for parameter in moved])
         whose = f"; {most.title} most" if len(moved) > 1 else ""
         yield Text("moved"), Text(f"{names}{whose}, {_change(most, pen)}")
     unmoved = [parameter for parameter in one.moved if parameter.unmoved]
     for zero in (True, False):
         if alike := [parameter for parameter in unmoved if (parameter.zero_grad == parameter.unmoved) is zero]:
-            names = say_names([parameter.title for parameter in alike])
+            names = say_tensors([parameter.title for parameter in alike])
             times = max(parameter.unmoved for parameter in alike)
             steps = f" in {times:,} of {say_plural(one.steps, 'step')}" if one.steps > 1 else ""
             why = "all of the gradient was zero" if zero else "though there was a gradient"
@@ -138,7 +138,10 @@ def _moved(one: Optimizing, pen: Pen) -> Iterator[tuple[Text, ...]]:
         times = max(parameter.skipped for parameter in skipped)
         count = f"  {pen.times(times)}" if times > 1 else ""
         reason = f": grad was None, {why}" if why else ": grad was None"
-        yield styled(("skipped", NOTICE)), Text(say_names([parameter.title for parameter in skipped]) + reason + count)
+        yield (
+            styled(("skipped", NOTICE)),
+            Text(say_tensors([parameter.title for parameter in skipped]) + reason + count),
+        )
 
 
 def _parameter(parameter: Moved, pen: Pen) -> tuple[Text, ...]:

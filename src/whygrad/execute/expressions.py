@@ -1,0 +1,416 @@
+"""Taps around expressions: which expressions get one, and how their operands will be known."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, TypeVar
+
+from whygrad.execute.sites import (
+    Child,
+    Constant,
+    OperandForm,
+    Passed,
+    Place,
+    Several,
+    SiteTable,
+    SourceFile,
+    Unknown,
+    segment,
+)
+
+MARK = "\0whygrad."
+"""Constants that start so stand for taps until the code is bound to them."""
+
+BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "lshift", ast.RShift: "rshift",
+}  # fmt: skip
+UNARY = {ast.USub: "neg", ast.UAdd: "pos", ast.Invert: "invert"}
+COMPARE = {ast.Gt: "gt", ast.GtE: "ge", ast.Lt: "lt", ast.LtE: "le", ast.Eq: "eq", ast.NotEq: "ne"}
+
+VALUE_ATTRIBUTES = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "imag"})
+"""Attributes of a tensor that give another tensor."""
+
+PLAIN_BUILTINS = frozenset({
+    "all", "any", "bin", "callable", "chr", "classmethod", "delattr", "dict", "dir", "divmod", "enumerate", "eval",
+    "exec", "format", "frozenset", "globals", "hasattr", "hash", "hex", "id", "input", "isinstance", "issubclass",
+    "iter", "len", "locals", "oct", "open", "ord", "print", "property", "range", "repr", "reversed", "round", "set",
+    "setattr", "slice", "sorted", "staticmethod", "str", "super", "type", "vars", "zip",
+})  # fmt: skip
+"""Builtins that give no tensor: their calls get no tap (their arguments do)."""
+
+
+class Expressions:
+    """Rewrites the expressions of one file."""
+
+    def __init__(self, tree: ast.Module, file: SourceFile, table: SiteTable) -> None:
+        self.tree = tree
+        self.file = file
+        self.table = table
+        self.scope: list[str] = []
+        self.imported: dict[str, str] = {}
+        self.deleted: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.asname:
+                        self.imported[alias.asname] = alias.name
+                    else:
+                        root = alias.name.split(".")[0]
+                        self.imported[root] = root
+            elif isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    module = "." * node.level + (node.module or "")
+                    self.imported[alias.asname or alias.name] = f"{module}.{alias.name}"
+            elif isinstance(node, ast.Delete):
+                self.deleted.update(target.id for target in node.targets if isinstance(target, ast.Name))
+
+    # --- expressions ------------------------------------------------------------------------------
+
+    def bound(self, node: ast.expr, targets: tuple[str, ...]) -> ast.expr:
+        """An expression whose value is about to get names."""
+        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda):
+            return node
+        before = len(self.table.places)
+        done = self.expression(node)
+        site = _tap_site(done)
+        if site is not None and site >= before:
+            self.table.places[site].targets = targets
+            return done
+        if not targets or isinstance(node, ast.Tuple):
+            return done
+        place = self.place(node)
+        place.targets = targets
+        return self.call("look", self.table.add(place), done, at=node)
+
+    def expression(self, node: ast.expr) -> ast.expr:
+        method = getattr(self, f"see_{type(node).__name__}", None)
+        if method is not None:
+            return method(node)  # type: ignore[no-any-return]
+        if isinstance(node, ast.JoinedStr | ast.Constant | ast.Name) or type(node).__name__ == "TemplateStr":
+            return node
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                setattr(node, name, [self.inner(item) for item in value])
+            else:
+                setattr(node, name, self.inner(value))
+        return node
+
+    def inner(self, item: Any) -> Any:
+        if isinstance(item, ast.expr):
+            return self.expression(item)
+        if isinstance(item, ast.comprehension):
+            item.iter = self.expression(item.iter)
+            item.ifs = [self.expression(test) for test in item.ifs]
+        elif isinstance(item, ast.keyword):
+            item.value = self.expression(item.value)
+        return item
+
+    def see_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
+        self.scope.append("<lambda>")
+        node.body = self.expression(node.body)
+        self.scope.pop()
+        return node
+
+    def see_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in PLAIN_BUILTINS:
+            node.args = [self.expression(argument) for argument in node.args]
+            for keyword in node.keywords:
+                keyword.value = self.expression(keyword.value)
+            return node
+        buffer = self.buffer_method(node)
+        if buffer is not None:
+            return buffer
+        place = self.place(node, operation="call")
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        dotted = self.dotted(function)
+        if dotted is not None:
+            place.operation = dotted
+        elif isinstance(function, ast.Attribute):
+            place.operation = function.attr
+            place.method = True
+            function.value = self.collect(function.value, operands, names)
+        else:
+            node.func = self.expression(function)
+        for position, argument in enumerate(node.args):
+            node.args[position] = self.collect(argument, operands, names)
+        for keyword in node.keywords:
+            keyword.value = self.collect(keyword.value, operands, names, keyword.arg or "**")
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def buffer_method(self, node: ast.Call) -> ast.expr | None:
+        """`w.grad.zero_()`, `w.data.mul_(0.9)`: a write through a buffer of `w`."""
+        function = node.func
+        if not (
+            isinstance(function, ast.Attribute)
+            and function.attr.endswith("_")
+            and not function.attr.endswith("__")
+            and isinstance(function.value, ast.Attribute)
+            and function.value.attr in ("grad", "data")
+        ):
+            return None
+        place = self.place(node, operation=function.attr, method=True)
+        place.attribute = function.value.attr
+        site = self.table.add(place)
+        owner = function.value
+        owner.value = self.call("base", site, self.expression(owner.value), at=owner.value)
+        node.args = [self.expression(argument) for argument in node.args]
+        for keyword in node.keywords:
+            keyword.value = self.expression(keyword.value)
+        return self.call("wrote", site, node, at=node)
+
+    def see_BinOp(self, node: ast.BinOp) -> ast.expr:  # noqa: N802
+        if any(isinstance(side, ast.JoinedStr) or _is_text_value(side) for side in (node.left, node.right)):
+            node.left, node.right = self.expression(node.left), self.expression(node.right)
+            return node
+        if is_constant(node.left) and is_constant(node.right):
+            return node
+        place = self.place(node, operation=BINARY[type(node.op)])
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        node.left = self.collect(node.left, operands, names)
+        node.right = self.collect(node.right, operands, names)
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def see_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+        if isinstance(node.op, ast.Not) or is_constant(node.operand):
+            node.operand = self.expression(node.operand)
+            return node
+        place = self.place(node, operation=UNARY[type(node.op)])
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        node.operand = self.collect(node.operand, operands, names)
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def see_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+        if len(node.ops) != 1 or type(node.ops[0]) not in COMPARE:
+            node.left = self.expression(node.left)
+            node.comparators = [self.expression(item) for item in node.comparators]
+            return node
+        place = self.place(node, operation=COMPARE[type(node.ops[0])])
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        node.left = self.collect(node.left, operands, names)
+        node.comparators = [self.collect(node.comparators[0], operands, names)]
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def see_Subscript(self, node: ast.Subscript) -> ast.expr:  # noqa: N802
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        place = self.place(node, operation="getitem")
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        node.value = self.collect(node.value, operands, names)
+        node.slice = self.collect(node.slice, operands, names)
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def see_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+        if not isinstance(node.ctx, ast.Load) or self.dotted(node) is not None:
+            return node
+        if node.attr not in VALUE_ATTRIBUTES:
+            node.value = self.expression(node.value)
+            return node
+        place = self.place(node, operation=node.attr, method=True)
+        names: list[ast.expr] = []
+        operands: list[OperandForm] = []
+        node.value = self.collect(node.value, operands, names)
+        place.operands = tuple(operands)
+        return self.call("value", self.table.add(place), node, *names, at=node)
+
+    def see_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:  # noqa: N802
+        node.value = self.bound(node.value, (node.target.id,))
+        return node
+
+    # --- operands ---------------------------------------------------------------------------------
+
+    def collect(
+        self, node: ast.expr, operands: list[OperandForm], names: list[ast.expr], keyword: str = ""
+    ) -> ast.expr:
+        """Note `node` as an operand; returns the expression to put in its place."""
+        code = self.text(node)
+        form, done = self.form(node, names)
+        operands.append(OperandForm(form, keyword, code))
+        return done
+
+    def form(self, node: ast.expr, names: list[ast.expr]) -> tuple[Any, ast.expr]:
+        if isinstance(node, ast.Constant):
+            return (Constant(node.value) if node.value is not ... else Several("ellipsis", ())), node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _is_number(node.operand):
+            return Constant(-node.operand.value), node  # type: ignore[attr-defined]
+        if isinstance(node, ast.Name):
+            if node.id in self.deleted or node.id in ("super", "__class__"):
+                return Unknown(), node
+            names.append(ast.Name(node.id, ast.Load()))
+            return Passed(len(names) - 1), node
+        if isinstance(node, ast.List | ast.Tuple):
+            items = []
+            for position, item in enumerate(node.elts):
+                code = self.text(item)
+                form, node.elts[position] = self.form(item, names)
+                items.append(OperandForm(form, code=code))
+            return Several("list" if isinstance(node, ast.List) else "tuple", tuple(items)), node
+        if isinstance(node, ast.Slice):
+            items = []
+            for name in ("lower", "upper", "step"):
+                bound = getattr(node, name)
+                if bound is None:
+                    items.append(OperandForm(Constant(None)))
+                else:
+                    form, done = self.form(bound, names)
+                    setattr(node, name, done)
+                    items.append(OperandForm(form))
+            return Several("slice", tuple(items)), node
+        done = self.expression(node)
+        site = _tap_site(done)
+        if site is not None:
+            return Child(site), done
+        if (
+            isinstance(node, ast.Attribute | ast.IfExp | ast.NamedExpr | ast.BoolOp | ast.Await)
+            and self.dotted(node) is None
+        ):
+            site = self.table.add(self.place(node))
+            return Child(site), self.call("look", site, done, at=node)
+        return Unknown(), done
+
+    def operand(self, node: ast.expr) -> tuple[OperandForm | None, list[ast.expr]]:
+        """A right-hand side that is a name or a literal, without touching it."""
+        if isinstance(node, ast.Name | ast.Constant):
+            names: list[ast.expr] = []
+            form, _ = self.form(node, names)
+            return OperandForm(form, code=self.text(node)), names
+        return None, []
+
+    def dotted(self, node: ast.expr) -> str | None:
+        """The full name behind a name or attribute chain that starts at an import (`F.relu`), else None."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or node.id not in self.imported:
+            return None
+        return ".".join([self.imported[node.id], *reversed(parts)])
+
+    def sided(self, node: ast.expr, site: int, sides: list[str]) -> ast.expr:
+        """An assertion's condition with a tap on each part whose value explains the outcome."""
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.sided(value, site, sides) for value in node.values]
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node.operand = self.sided(node.operand, site, sides)
+            return node
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            node.left = self.side(node.left, site, sides)
+            node.comparators = [self.side(node.comparators[0], site, sides)]
+            return node
+        return self.side(node, site, sides)
+
+    def side(self, node: ast.expr, site: int, sides: list[str]) -> ast.expr:
+        if is_constant(node):
+            return node
+        index = len(sides)
+        sides.append(self.text(node))
+        return self.call("side", site, located(ast.Constant(index), node), self.expression(node), at=node)
+
+    # --- building ---------------------------------------------------------------------------------
+
+    def call(self, tap: str, site: int, *arguments: ast.expr, at: ast.AST) -> ast.Call:
+        marked = located(ast.Constant(MARK + tap), at)
+        return located(
+            ast.Call(marked, [located(ast.Constant(site), at), *(located(a, at) for a in arguments)], []), at
+        )
+
+    def report(self, tap: str, site: int, *arguments: ast.expr, at: ast.AST) -> ast.stmt:
+        return located(ast.Expr(self.call(tap, site, *arguments, at=at)), at)
+
+    def place(self, node: ast.AST, span: ast.expr | None = None, *, operation: str = "", method: bool = False) -> Place:
+        start = span or node
+        line, column = start.lineno, start.col_offset  # type: ignore[attr-defined]
+        end_line, end_column = end(start)
+        if isinstance(node, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith) and span is None:
+            end_line, end_column = line, len(self.file.lines[line - 1].encode())
+        column, end_column = self.column(line, column), self.column(end_line, end_column)
+        code = segment(self.file.lines, line, column, end_line, end_column)
+        return Place(self.file.path, line, column, end_line, end_column, self.function, code, operation, method)
+
+    def handler_place(self, handler: ast.ExceptHandler) -> Place:
+        line = handler.lineno
+        column = self.column(line, handler.col_offset)
+        text = self.file.lines[line - 1]
+        return Place(self.file.path, line, column, line, len(text), self.function, text[column:].strip())
+
+    def column(self, line: int, offset: int) -> int:
+        return self.file.column(line, offset)
+
+    def text(self, node: ast.expr) -> str:
+        if not hasattr(node, "lineno"):
+            return ""
+        end_line, end_column = end(node)
+        line = node.lineno
+        return segment(
+            self.file.lines, line, self.column(line, node.col_offset), end_line, self.column(end_line, end_column)
+        )
+
+    @property
+    def function(self) -> str:
+        return ".".join(self.scope) or "<module>"
+
+
+N = TypeVar("N", bound=ast.AST)
+
+
+def located(node: N, place: ast.AST) -> N:
+    """`node` at the position of `place`, unless it has one of its own."""
+    if not hasattr(node, "lineno"):
+        for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
+            setattr(node, name, getattr(place, name))
+    return node
+
+
+def end(node: ast.AST) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+
+
+def _tap_site(node: ast.expr) -> int | None:
+    """The site of the tap that `node` is, if it is one."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Constant)
+        and isinstance(node.func.value, str)
+        and node.func.value in (MARK + "value", MARK + "look", MARK + "wrote")
+    ):
+        site = node.args[0]
+        assert isinstance(site, ast.Constant)
+        assert isinstance(site.value, int)
+        return site.value
+    return None
+
+
+def is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and _is_text_value(node.value)
+
+
+def _is_text_value(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float, complex)
+
+
+def is_constant(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and is_constant(node.operand))
+
+
+def is_chain(node: ast.expr) -> bool:
+    """Whether `node` is a name, or attributes of a name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
