@@ -34,11 +34,11 @@ def plain(source: bytes | str, path: str):
     return compile(source, path, "exec", dont_inherit=True)
 
 
-def failing(source: bytes | str, path: str):
+def failing(_source: bytes | str, _path: str):
     raise ValueError("no")
 
 
-def wrong(source: bytes | str, path: str):
+def wrong(_source: bytes | str, _path: str):
     raise SyntaxError("not really")
 
 

@@ -87,8 +87,8 @@ class Folder:
     def _run(self, command: list[str], stdin: bytes, merged: bool) -> Seen:
         stderr = subprocess.STDOUT if merged else subprocess.PIPE
         done = subprocess.run(
-            command, cwd=self.path, env=self.variables(), input=stdin, stdout=subprocess.PIPE, stderr=stderr, timeout=60,
-            check=False,
+            command, cwd=self.path, env=self.variables(), input=stdin, stdout=subprocess.PIPE, stderr=stderr,
+            timeout=60, check=False,
         )  # fmt: skip
         return Seen(done.returncode, _plain(done.stdout), _plain(done.stderr or b""))
 

@@ -38,7 +38,7 @@ ENDINGS = {
         "import os, signal, threading, time\n"
         "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()\ntime.sleep(9)", "terminated", 143,
     ),
-    "a hook of the program's": ("import sys\nsys.excepthook = lambda *a: print(a[1], a[2].tb_next)\n1 / 0", "exception", 1),
+    "a hook of the program's": ("import sys\nsys.excepthook = lambda _, e, t: print(t.tb_next)\n1 / 0", "exception", 1),
     "a hook that exits": ("import sys\nsys.excepthook = lambda *_: sys.exit(5)\n1 / 0", "exception", 5),
     "a hook that fails": ("import sys\ndef hook(*_):\n    raise OSError\nsys.excepthook = hook\n1 / 0", "exception", 1),
     "a hook that is none": ("import sys\nsys.excepthook = None\n1 / 0", "exception", 1),
@@ -62,10 +62,10 @@ ENDINGS = {
         "returned", 0,
     ),
     "a thread that goes on": (
-        "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\nprint('main')",
+        "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.2), print(2))).start()\nprint(1)",
         "returned", 0,
     ),
-    "a thread that fails": ("import threading\nthreading.Thread(target=lambda: 1 / 0, name='T').start()", "returned", 0),
+    "a thread that fails": ("import threading\nthreading.Thread(target=lambda: 1 / 0).start()", "returned", 0),
     "a thread that does not end": (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()", "returned", 0,
     ),
@@ -74,10 +74,11 @@ ENDINGS = {
         "print(list(ThreadPoolExecutor(2).map(abs, [-1, -2])))", "returned", 0,
     ),
     "a forked child that exits": (
-        "import os, sys\nif not (child := os.fork()):\n    sys.exit(4)\nprint(os.waitpid(child, 0)[1] >> 8)", "returned", 0,
+        "import os, sys\nif not (child := os.fork()):\n    sys.exit(4)\nprint(os.waitpid(child, 0)[1] >> 8)",
+        "returned", 0,
     ),
     "a forked child that returns": (
-        "import atexit, os\natexit.register(print, 'bye', flush=True)\nif child := os.fork():\n    os.waitpid(child, 0)",
+        "import atexit, os\natexit.register(print, 1, flush=True)\nif child := os.fork():\n    os.waitpid(child, 0)",
         "returned", 0,
     ),
     "a forked child that is terminated": (
@@ -85,11 +86,12 @@ ENDINGS = {
         "os.kill(child, signal.SIGTERM)\nprint(os.waitpid(child, 0)[1])", "returned", 0,
     ),
     "a handler of SIGTERM": (
-        "import os, signal\nprint(signal.getsignal(signal.SIGTERM), signal.signal(signal.SIGTERM, lambda *_: print('mine')))\n"
-        "os.kill(os.getpid(), signal.SIGTERM)", "returned", 0,
+        "import os, signal\nprint(signal.getsignal(signal.SIGTERM))\n"
+        "print(signal.signal(signal.SIGTERM, lambda *_: print('mine')))\nos.kill(os.getpid(), signal.SIGTERM)",
+        "returned", 0,
     ),
     "standard output closed": ("import sys\nprint('out')\nsys.stdout.close()", "returned", 0),
-    "standard output replaced": ("import io, sys\nprint('out')\nsys.stdout = io.StringIO()\nprint('lost')", "returned", 0),
+    "standard output replaced": ("import io, sys\nprint(1)\nsys.stdout = io.StringIO()\nprint(2)", "returned", 0),
     "standard output none": ("import sys\nprint('out')\nsys.stdout = None\nprint('lost')\n1 / 0", "exception", 1),
     "descriptors closed": ("import os\nos.close(1)\nos.close(2)", "returned", 0),
     "another folder": ("import os\nos.chdir('/')\n1 / 0", "exception", 1),
@@ -122,12 +124,14 @@ def test_a_process_that_ends_at_once_tells_nothing(folder: Folder, source: str) 
 
 
 def test_a_program_that_becomes_another_is_bare(folder: Folder) -> None:
-    folder.write(program=dedent("""
+    folder.write(
+        program=dedent("""
         import os, sys
         if len(sys.argv) == 1:
             os.execv(sys.executable, [sys.executable, __file__, "again"])
         print(sys.argv[1:])
-    """))
+    """)
+    )
     assert same(folder, "program.py").ended == []
 
 

@@ -24,7 +24,8 @@ fail()
 def test_every_kind_of_program_finds_what_python_gives_it(folder: Folder, command: tuple[str, ...]) -> None:
     import zipfile
 
-    folder.write(look=LOOK, **{"sub/look": LOOK, "package/__main__": LOOK, "package/part": LOOK, "package/__init__": ""})
+    folder.write(**dict.fromkeys(("look", "sub/look", "package/__main__", "package/part"), LOOK))
+    folder.write(**{"package/__init__": ""})
     (folder.path / "link.py").symlink_to("sub/look.py")
     with zipfile.ZipFile(folder.path / "archive.zip", "w") as archive:
         archive.writestr("__main__.py", LOOK)

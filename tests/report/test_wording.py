@@ -13,11 +13,13 @@ from whygrad.ledger.values import Value
 from whygrad.report.parts import Size
 from whygrad.report.wording import (
     say_first_sentence,
+    say_modules,
     say_names,
     say_number,
     say_shape,
     say_size,
     say_state,
+    say_tensors,
     say_value,
 )
 
@@ -82,3 +84,15 @@ def test_the_first_sentence_of_a_message() -> None:
         say_first_sentence("shapes cannot be multiplied (1x3 and 2x1)") == "shapes cannot be multiplied (1x3 and 2x1)"
     )
     assert say_first_sentence("") == ""
+
+
+def test_many_tensors_of_one_module_are_counted() -> None:
+    assert say_tensors(["m.0.weight", "m.0.bias"]) == "m.0.weight and m.0.bias"
+    assert say_tensors(["m.0.weight", "m.0.bias", "m.1.weight", "m.1.bias"]) == "4 tensors of m"
+    assert say_tensors(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+def test_a_module_stands_for_those_in_it() -> None:
+    assert say_modules(["m", "m.0", "m.1"]) == "m and the 2 modules in it"
+    assert say_modules(["m.0", "m.1"]) == "m.0 and m.1"
+    assert say_modules([]) == ""

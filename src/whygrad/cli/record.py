@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import CodeType
 from typing import NoReturn
 
@@ -150,7 +150,5 @@ def _back_in(folder: str) -> Iterator[None]:
 
 
 def _go(folder: str) -> None:
-    try:
+    with suppress(OSError):  # it is gone, or out of reach: absolute names still work
         os.chdir(folder)
-    except OSError:  # it is gone, or out of reach: absolute names still work
-        pass

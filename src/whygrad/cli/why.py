@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 HELP = """Why is a gradient, an error, a mode or a value what it is?
 
 \b
-  whygrad why train.py:9 w.grad          run train.py, and tell why w.grad is so at line 9
+  whygrad why train.py:9 w.grad         run train.py; why is w.grad so at line 9?
   whygrad why train.py model.0.weight.grad -- --epochs 2
-  whygrad why train.py error             why did it fail?
-  whygrad why train.py:12                what did line 12 do?
-  whygrad why run.jsonl:9 w.grad         the same from a kept ledger; nothing is run
-  whygrad why run.jsonl model.training   in which mode is the model, and since when?
-  whygrad why -q --json train.py loss    the answer alone, for a machine
+  whygrad why train.py error            why did it fail?
+  whygrad why train.py:12               what did line 12 do?
+  whygrad why run.jsonl:9 w.grad        from a kept ledger; nothing is run
+  whygrad why run.jsonl model.training  in which mode is it, and since when?
+  whygrad why -q --json train.py loss   the answer alone, for a machine
 
 FILE is a program, which is run and recorded in full, or the ledger of an earlier run. Without LINE the question is
 about the end of the run. EXPRESSION is a name as the program has it (w, model.0.weight, batch["x"]), alone or with

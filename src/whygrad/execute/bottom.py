@@ -57,13 +57,31 @@ class _Watch(weakref.ref):  # type: ignore[type-arg]
     run: Any
 
 
+class _Comparing:
+    """Calls a function with what it is compared to.
+
+    `[_Comparing(f)].count` is a built-in method that calls `f`: a program that looks at its unraisable hook finds
+    something built in, as ever.
+    """
+
+    def __init__(self, function: Callable[[Any], None]) -> None:
+        self._function = function
+
+    def __eq__(self, other: object) -> bool:
+        self._function(other)
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class _Hook:
     """The `sys.excepthook` in which the program runs."""
 
     def __init__(self, performance: Performance, excepthook: Callable[..., object]) -> None:
         self._performance = performance
         self._excepthook = excepthook
-        self._unraisablehook = sys.unraisablehook
+        self._unraisablehooks = sys.unraisablehook, sys.__unraisablehook__
+        self._pick_up: Any = [_Comparing(self._unraisable)].count
         self._called_back = methodcaller("run")
         self._watch: _Watch | None = None
         self._returned = False
@@ -86,23 +104,24 @@ class _Hook:
         steps = map(methodcaller("__call__"), (program, self._note_return))
         self._watch = _Watch(stand_in, self._called_back)
         self._watch.run = partial(list, steps)
-        sys.unraisablehook = self._pick_up
+        sys.unraisablehook = sys.__unraisablehook__ = self._pick_up
         return stand_in
 
     def _note_return(self) -> None:
         self._returned = True
 
-    def _pick_up(self, unraisable: Any, /) -> Any:
-        """What the program raised; anything else that could not be raised goes where it would have gone."""
+    def _unraisable(self, unraisable: Any) -> None:
+        """Pick up what the program raised; anything else that could not be raised goes where it would have gone."""
         told = unraisable.err_msg or ""
         if unraisable.object is self._called_back or (unraisable.object is None and "methodcaller('run')" in told):
             self._error = unraisable.exc_value
-            return None
-        return self._unraisablehook(unraisable)
+        else:
+            self._unraisablehooks[0](unraisable)
 
     def _after(self, *_: object) -> None:
-        if sys.unraisablehook == self._pick_up:
-            sys.unraisablehook = self._unraisablehook
+        if sys.unraisablehook is self._pick_up:
+            sys.unraisablehook = self._unraisablehooks[0]
+        sys.__unraisablehook__ = self._unraisablehooks[1]
         self._watch = None
         after = self._performance.after
         del self._performance

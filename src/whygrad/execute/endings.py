@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # the module signal turns handlers that equal 0 into SIG_DFL
 import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from types import FrameType
 
 TERMINATED = 128 + signal.SIGTERM
 INTERRUPTED = 128 + signal.SIGINT
@@ -32,10 +34,8 @@ def exit_code(error: SystemExit) -> int:
 def flush(*names: str) -> None:
     """Flush standard streams; one that is closed, replaced or gone keeps its troubles for the interpreter's end."""
     for name in names:
-        try:
+        with suppress(Exception):
             getattr(sys, name).flush()
-        except Exception:  # noqa: S110, PERF203
-            pass
 
 
 def show(error: BaseException) -> None:
@@ -63,10 +63,8 @@ def show(error: BaseException) -> None:
 
 
 def _say(text: str) -> None:
-    try:
+    with suppress(Exception):
         sys.stderr.write(text)
-    except Exception:  # noqa: S110
-        pass
 
 
 def end_as_interrupted() -> None:
@@ -74,10 +72,8 @@ def end_as_interrupted() -> None:
 
     CPython does so when the last source that it compiled and ran for itself was left by KeyboardInterrupt.
     """
-    try:
+    with suppress(KeyboardInterrupt):
         exec("raise KeyboardInterrupt", {})
-    except KeyboardInterrupt:
-        pass
 
 
 class Termination(int):
@@ -92,23 +88,19 @@ class Termination(int):
     @classmethod
     def install(cls, last_words: Callable[[], None]) -> None:
         """In the main thread, unless the program's parent wanted SIGTERM ignored."""
-        import _signal
-
-        if _signal.getsignal(signal.SIGTERM) != _signal.SIG_DFL:
+        if _signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return
-        handler = cls(_signal.SIG_DFL)
+        handler = cls(signal.SIG_DFL)
         handler._last_words = last_words
         _signal.signal(signal.SIGTERM, handler)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=handler.remove)
 
     def remove(self) -> None:
-        import _signal
-
         if _signal.getsignal(signal.SIGTERM) is self:
             _signal.signal(signal.SIGTERM, _signal.SIG_DFL)
 
-    def __call__(self, number: int, frame: Any) -> None:
+    def __call__(self, number: int, _: FrameType | None) -> None:
         try:
             self._last_words()
         finally:

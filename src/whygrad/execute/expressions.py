@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, TypeVar
 
 from whygrad.execute.sites import (
@@ -21,6 +22,12 @@ from whygrad.execute.sites import (
 MARK = "\0whygrad."
 """Constants that start so stand for taps until the code is bound to them."""
 
+DELETION = re.compile(r"\bdel +(\w+(?: *, *\w+)*)")
+"""`del x, y` in a text that may be executed."""
+
+ASSERTION_ERROR = "AssertionError"
+"""Marked, it stands for the class, whatever the program calls by that name."""
+
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
     ast.Pow: "pow", ast.MatMult: "matmul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
@@ -33,7 +40,7 @@ VALUE_ATTRIBUTES = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "ima
 """Attributes of a tensor that give another tensor."""
 
 PLAIN_BUILTINS = frozenset({
-    "all", "any", "bin", "callable", "chr", "classmethod", "delattr", "dict", "dir", "divmod", "enumerate", "eval",
+    "all", "any", "bin", "breakpoint", "callable", "chr", "classmethod", "delattr", "dict", "dir", "divmod", "enumerate", "eval",
     "exec", "format", "frozenset", "globals", "hasattr", "hash", "hex", "id", "input", "isinstance", "issubclass",
     "iter", "len", "locals", "oct", "open", "ord", "print", "property", "range", "repr", "reversed", "round", "set",
     "setattr", "slice", "sorted", "staticmethod", "str", "super", "type", "vars", "zip",
@@ -63,8 +70,8 @@ class Expressions:
                 for alias in node.names:
                     module = "." * node.level + (node.module or "")
                     self.imported[alias.asname or alias.name] = f"{module}.{alias.name}"
-            elif isinstance(node, ast.Delete):
-                self.deleted.update(target.id for target in node.targets if isinstance(target, ast.Name))
+            else:
+                self.deleted.update(deleted_names(node))
 
     # --- expressions ------------------------------------------------------------------------------
 
@@ -115,7 +122,7 @@ class Expressions:
 
     def see_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
         function = node.func
-        if isinstance(function, ast.Name) and function.id in PLAIN_BUILTINS:
+        if (isinstance(function, ast.Name) and function.id in PLAIN_BUILTINS) or _starts_a_tracer(function):
             node.args = [self.expression(argument) for argument in node.args]
             for keyword in node.keywords:
                 keyword.value = self.expression(keyword.value)
@@ -306,9 +313,14 @@ class Expressions:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             node.operand = self.sided(node.operand, site, sides)
             return node
-        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        if isinstance(node, ast.IfExp):
+            node.test = self.expression(node.test)
+            node.body = self.sided(node.body, site, sides)
+            node.orelse = self.sided(node.orelse, site, sides)
+            return node
+        if isinstance(node, ast.Compare):
             node.left = self.side(node.left, site, sides)
-            node.comparators = [self.side(node.comparators[0], site, sides)]
+            node.comparators = [self.side(item, site, sides) for item in node.comparators]
             return node
         return self.side(node, site, sides)
 
@@ -391,6 +403,42 @@ def _tap_site(node: ast.expr) -> int | None:
         assert isinstance(site.value, int)
         return site.value
     return None
+
+
+def _starts_a_tracer(function: ast.expr) -> bool:
+    """`pdb.set_trace()`, `sys.settrace(...)`: a tap after it would be the first thing that the tracer meets."""
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in ("set_trace", "settrace", "setprofile")
+
+
+def deleted_names(node: ast.AST) -> set[str]:
+    """Names that may be gone when an expression that used them is over, by `del` or behind the compiler's back.
+
+    `del x`; `globals().pop("x")`, `del globals()["x"]`; `delattr(module, "x")`; `exec("del x")`.
+    """
+    if isinstance(node, ast.Delete):
+        names = {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        items = (t for t in node.targets if isinstance(t, ast.Subscript) and _is_namespace(t.value))
+        return names.union(*(_words(item.slice) for item in items))
+    if isinstance(node, ast.Call):
+        function = node.func
+        if isinstance(function, ast.Name) and function.id == "delattr" and len(node.args) == 2:
+            return _words(node.args[1])
+        if isinstance(function, ast.Attribute) and node.args and _is_namespace(function.value):
+            return _words(node.args[0]) if function.attr in ("pop", "__delitem__") else set()
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "del " in node.value:
+        return {name for names in DELETION.findall(node.value) for name in re.findall(r"\w+", names)}
+    return set()
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("globals", "vars", "locals")
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def _words(node: ast.expr) -> set[str]:
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
 
 
 def is_text(node: ast.stmt) -> bool:

@@ -23,9 +23,6 @@ INSTALLED = ("site-packages", "dist-packages")
 ENGINES = frozenset({"torch", "torchgen", "functorch", "torchvision", "torchaudio", "numpy", "whygrad"})
 """Never the user's own, even where the program runs in a checkout of theirs."""
 
-STRIPPED = "<frozen importlib._bootstrap_external>"
-"""The file name whose frames Python takes out of the tracebacks of failed imports."""
-
 
 class OwnFiles:
     """Which files are the user's own: those below the program's folder or the working directory that are neither
@@ -82,11 +79,11 @@ class OwnImports:
 
     def install(self) -> None:
         """From here on. It is not taken back: threads and exit handlers of the program may still import."""
-        SourceFileLoader.get_code = _replacement(self.code, SourceFileLoader.get_code)  # type: ignore[method-assign]
+        SourceFileLoader.get_code = _GetCode(self, SourceFileLoader.get_code)  # type: ignore[method-assign, assignment]
 
-    def code(self, loader: SourceFileLoader, name: str) -> CodeType | None:
+    def code(self, loader: SourceFileLoader) -> CodeType | None:
         """The transformed code of a module of the user's own; None leaves the module to Python."""
-        path = loader.path
+        name, path = loader.name, loader.path
         try:
             ready = self._ready.pop(path, None)
             if ready is not None:
@@ -109,27 +106,38 @@ class OwnImports:
                 self._seen.add(path)
                 return self._transform(source, path)
         except SyntaxError as error:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    compile(source, path, "exec", dont_inherit=True)
-            except (SyntaxError, ValueError):
+            if not _is_python(source, path):
                 return None  # Python's own get_code raises it, with Python's own traceback
-            self._lost(path, f"it could not be prepared: {error}")
+            fault: Exception = error
         except Exception as error:
-            self._lost(path, f"it could not be prepared: {type(error).__name__}: {error}")
+            fault = error
+        self._lost(path, f"it could not be prepared: {type(fault).__name__}: {fault}")
         return None
 
 
-def _replacement(code: Callable[[SourceFileLoader, str], CodeType | None], original: Callable[..., Any]) -> Any:
-    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
-        own = code(self, fullname)
-        return original(self, fullname) if own is None else own  # type: ignore[no-any-return]
+class _GetCode:
+    """`SourceFileLoader.get_code`. It decides when it is looked up, so that no frame of ours is there when it is
+    called: Python's own method raises what there is to raise."""
 
-    get_code.__code__ = get_code.__code__.replace(co_filename=STRIPPED)
-    get_code.__module__ = SourceFileLoader.__module__
-    get_code.__qualname__ = "SourceLoader.get_code"
-    return get_code
+    def __init__(self, own: OwnImports, original: Callable[[Any, str], CodeType | None]) -> None:
+        self._own = own
+        self._original = original
+
+    def __get__(self, loader: SourceFileLoader | None, kind: type) -> Callable[..., CodeType | None]:
+        if loader is not None:
+            code = self._own.code(loader)
+            if code is not None:
+                return {loader.name: code}.__getitem__
+        return self._original.__get__(loader, kind)  # type: ignore[no-any-return]
+
+
+def _is_python(source: bytes, path: str) -> bool:
+    try:
+        with warnings.catch_warnings(record=True):  # they are not shown, and still errors where errors are asked for
+            compile(source, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _reads_its_own_way(loader: SourceFileLoader) -> bool:

@@ -12,13 +12,12 @@ names do not change.
 from __future__ import annotations
 
 import ast
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol, TypeVar
 
-from whygrad.execute.expressions import MARK
+from whygrad.execute.expressions import ASSERTION_ERROR, MARK
+from whygrad.execute.silence import silent_compiler
 from whygrad.execute.sites import SiteTable, SourceFile
 from whygrad.execute.statements import Statements
 
@@ -67,26 +66,34 @@ class Compiled:
     plain: CodeType
 
 
-def instrument(source: str | bytes, path: str, table: SiteTable, taps: Taps) -> Compiled:
-    """Compile `source` twice, plain and with taps that report to `taps`.
+def instrument(
+    source: str | bytes,
+    path: str,
+    table: SiteTable,
+    taps: Taps,
+    edit: Callable[[ast.Module], None] | None = None,
+) -> Compiled:
+    """Compile `source` twice, plain and with taps that report to `taps`. `edit` may change the parsed tree first.
 
     Raises SyntaxError where Python would. Warnings of the compiler are given once, as by Python.
     """
     tree = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     assert isinstance(tree, ast.Module)
+    if edit is not None:
+        edit(tree)
     plain = compile(tree, path, "exec", dont_inherit=True)
     text = source if isinstance(source, str) else _decode(source)
     table.files[path] = file = SourceFile(path, text, text.splitlines() or [""])
     Statements(tree, file, table).run()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent_compiler():
         marked = compile(tree, path, "exec", dont_inherit=True)
-    calls = {MARK + name: getattr(taps, name) for name in TAPS}
+    calls: dict[str, Any] = {MARK + name: getattr(taps, name) for name in TAPS}
+    calls[MARK + ASSERTION_ERROR] = AssertionError
     instrumented = _bind(marked, plain, calls, table)
     return Compiled(instrumented, plain)
 
 
-def _bind(code: CodeType, plain: CodeType, calls: dict[str, Callable[..., Any]], table: SiteTable) -> CodeType:
+def _bind(code: CodeType, plain: CodeType, calls: dict[str, Any], table: SiteTable) -> CodeType:
     """`code` with the marks in its constants replaced by the taps, in nested code too; `plain` is its twin."""
     twins = iter([const for const in plain.co_consts if isinstance(const, CodeType)])
     consts: list[Any] = []

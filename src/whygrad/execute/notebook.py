@@ -15,7 +15,7 @@ FORMAT = 4
 """The notebook format that is read; Jupyter has written it since 2014."""
 
 HARMLESS = frozenset(
-    "matplotlib load_ext reload_ext autoreload config precision autosave xmode colors doctest_mode automagic".split()
+    {"autoreload", "autosave", "colors", "config", "doctest_mode", "load_ext", "matplotlib", "precision", "reload_ext"}
 )
 """Magics that set up the notebook and not the program: they are left out, and said to be."""
 
@@ -101,7 +101,7 @@ def _plain(where: str, source: str, notes: list[str]) -> str:
         if magic is None and not _ASSIGNED.match(line) and not _HELP.match(line):
             return "\n".join(lines) + "\n"
         if magic is None or not _is_harmless(magic["sign"], magic["name"]):
-            raise BadInput(f"{where}, line {number}: `{line.strip()}` is for IPython, not Python; it cannot be run here.")
+            raise BadInput(f"{where}, line {number}: `{line.strip()}` is IPython's, not Python; it cannot be run here.")
         lines[number - 1] = f"{magic['indent']}pass"
         notes.append(f"{where}, line {number}: `{line.strip()}` was left out")
 

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -76,8 +77,7 @@ def _compiled(cell: Cell, transform: Transform | None, lost: Lost) -> CodeType:
     try:
         return transform(cell.source, cell.path)
     except Exception as error:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the transform has warned
+        with warnings.catch_warnings(record=True):  # the transform has shown them; asked-for errors stay errors
             code = _plainly(cell)  # raises where the fault is the program's
         lost(cell.path, f"it could not be prepared: {type(error).__name__}: {error}")
         return code
@@ -215,16 +215,11 @@ def _call(finish: Finish, outcome: Outcome) -> None:
 
 
 def _complain(text: str) -> None:
-    try:
+    with suppress(Exception):
         print(f"whygrad: {text}", file=sys.__stderr__, flush=True)
-    except Exception:  # noqa: S110
-        pass
 
 
 def _leave_pipe() -> None:
     """The reader of our report went away; keep the interpreter from complaining about it at its end."""
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-    except OSError:
-        pass
+    with suppress(OSError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)

@@ -19,6 +19,9 @@ STARTED = frozenset({
 })  # fmt: skip
 """What the interpreter has imported before it runs a program."""
 
+OURS = frozenset({"click", "msgspec", "markdown_it", "mdurl"})
+"""What we have imported by then and a program has not. A program that uses them gets copies of its own."""
+
 
 def main_module(program: Program) -> ModuleType:
     """A fresh `__main__` with what the interpreter puts into it before the program's first line."""
@@ -66,7 +69,7 @@ class Stage:
         elif program.kind is Kind.FOLDER:
             sys.path.insert(0, program.search)
         self._folder = program.search or here()
-        self._ours = _take_out(_offered(self._folder), self._folder, inside=False)
+        self._ours = _take_out(_offered(self._folder) | OURS, self._folder, inside=False)
         return main
 
     @contextmanager

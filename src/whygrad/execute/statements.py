@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from whygrad.execute.expressions import BINARY, Expressions, end, is_chain, is_text, located
+from whygrad.execute.assertions import decided_and_raised
+from whygrad.execute.expressions import ASSERTION_ERROR, BINARY, MARK, Expressions, end, is_chain, is_text, located
 from whygrad.execute.sites import OperandForm, Place, Statement, Unknown
 
 WRITTEN_ATTRIBUTES = frozenset({"grad", "data", "requires_grad", "training", "require_grad", "requires_gradient"})
@@ -128,16 +129,30 @@ class Statements(Expressions):
         return [node, self.write(node, node.target, place)]
 
     def on_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
+        """Becomes `if not condition: check(False); raise AssertionError(message)`, then `check(True)`.
+
+        The compiler makes the same jumps of both, and the parts stand where it puts those of the assertion.
+        """
+        if not __debug__:
+            return [node]
+        decided, raised = decided_and_raised(node)
         place = self.place(node, node.test)
         site = self.table.add(place)
         sides: list[str] = []
         test = self.sided(node.test, site, sides)
         place.sides = tuple(sides)
-        once = located(ast.UnaryOp(ast.Not(), located(ast.UnaryOp(ast.Not(), test), node.test)), node.test)
-        node.test = self.call("check", site, once, at=node.test)
+        error: ast.expr = ast.Constant(MARK + ASSERTION_ERROR)
         if node.msg is not None:
-            node.msg = self.expression(node.msg)
-        return [node]
+            error = located(ast.Call(located(error, node), [self.expression(node.msg)], []), node)
+        fail = raised.put(ast.Raise(located(error, node)))
+        failed, held = (
+            decided.put(
+                ast.Expr(self.call("check", site, decided.put(ast.Constant(outcome)), at=decided.put(ast.Pass())))
+            )
+            for outcome in (False, True)
+        )
+        negated = located(ast.UnaryOp(ast.Not(), test), node.test)
+        return [located(ast.If(negated, [failed, fail], []), node), held]
 
     def on_For(self, node: ast.For | ast.AsyncFor) -> list[ast.stmt]:  # noqa: N802
         node.iter = self.expression(node.iter)

@@ -165,7 +165,8 @@ def _laid(console: Console, block: Rows, width: int) -> list[Text]:
             lines.extend(Text(" " * start) + more for more in tail[1:])
         else:
             deeper = block.indent + GUTTER * 2
-            lines.append(line)
+            if line.plain.strip():
+                lines.append(line)
             lines.extend(
                 Text(" " * deeper) + more for more in last.wrap(console, max(width - deeper, 8), overflow="fold")
             )

@@ -2,8 +2,8 @@
 # transparency: -- script
 # transparency: -- trace
 # transparency: -- fx
-# transparency: -- compile
-# transparency: slow -- inductor
+# transparency: env=TORCH_LOGS_FORMAT=%(message)s -- compile
+# transparency: slow env=TORCH_LOGS_FORMAT=%(message)s -- inductor
 import sys
 import traceback
 import warnings

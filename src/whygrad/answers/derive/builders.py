@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from whygrad.answers.derive.expression import (
@@ -31,8 +31,7 @@ class NotSymbolicError(Exception):
     """The graph is not small, or has an operation that has no place in an expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(msgspec.Struct, frozen=True):
     """An operand of a step: its expression, and the value that it has."""
 
     expression: Expression
@@ -43,8 +42,7 @@ class Term:
         return self.value.size == 1
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A step with its operands as terms: what a builder turns into an expression."""
 
     operands: list[Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -29,8 +28,7 @@ NOISE_FACTOR = 32
 """A gradient gathers roundings in the backward as well, which the replay does not see one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True):
     """One replayed computation and the gradient observed for it. `dtype` is the coarsest on the way.
 
     `doubt` says what a disagreement may come from, other than a wrong gradient.
@@ -175,10 +173,11 @@ class Comparison:
         chosen = [int(place) if elements is None else elements[min(place, len(elements) - 1)] for place in places]
         least = 8 * rounding(self.dtype) * self.natural
         unit = tuple(dict.fromkeys(chosen))
-        plain = element_slopes(self.replay, unit, self.wanted)
+        plain = element_slopes(self.replay, unit, self.wanted, self.budget)
         moved = 0.0
         for variant in range(NOISE_VARIANTS):
-            noisy = element_slopes(self.replay, unit, self.wanted, rounding_noise(rounding(self.dtype), variant))
+            noise = rounding_noise(rounding(self.dtype), variant)
+            noisy = element_slopes(self.replay, unit, self.wanted, self.budget, noise)
             if not all(found.settled for found in noisy):
                 raise NotDerivedError(f"rounding in {self.dtype} decides on which side of a kink this computation is")
             moved = max(moved, *(abs(one.value - other.value) for one, other in zip(plain, noisy, strict=True)))

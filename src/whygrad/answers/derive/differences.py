@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from whygrad.answers.derive.operations.table import Array
 
@@ -23,8 +24,7 @@ EVALUATIONS = 4
 """How often one level evaluates the function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slope:
+class Slope(msgspec.Struct, frozen=True):
     """The derivative along one direction, and how far it may be off.
 
     `left` and `right` are the one-sided slopes where they differ however small the step: a kink.
@@ -68,8 +68,7 @@ def slope(f: Callable[[Array], float], direction: Array, scale: float, size: flo
     return best or Slope(math.nan, math.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class _Quotients:
+class _Quotients(msgspec.Struct, frozen=True):
     central: float
     left: float
     right: float

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 SIZE_LIMIT = 60
@@ -24,53 +24,46 @@ class TooLargeError(Exception):
     """The expression would have more than `SIZE_LIMIT` nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """An exact number: constants of a program are the decimals that it wrote."""
 
     value: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True):
     """A tensor by its name; `vector` when it has several elements."""
 
     name: str
     vector: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(msgspec.Struct, frozen=True):
     """t1 + t2 + ..."""
 
     terms: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(msgspec.Struct, frozen=True):
     """f1 * f2 * ...; a numeric factor stands first, a divisor is a factor with a negative exponent."""
 
     factors: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Power:
+class Power(msgspec.Struct, frozen=True):
     """base ^ exponent"""
 
     base: Expression
     exponent: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Apply:
+class Apply(msgspec.Struct, frozen=True):
     """A function of one argument, element by element."""
 
     function: str
     argument: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(msgspec.Struct, frozen=True):
     """The `sum` or the `mean` over all `count` elements of its argument."""
 
     how: str
@@ -78,15 +71,13 @@ class Total:
     argument: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """Factors that the chain rule put side by side, not multiplied out yet: outer derivative first."""
 
     factors: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """What a function that is pieced together (`relu`, `max`, `where`) is at this point: it is written `said`."""
 
     said: str

@@ -6,8 +6,9 @@ No ledger here: `rebuild` makes a graph from one, `replay` runs it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NewType
+
+import msgspec
 
 from whygrad.answers.derive.operations.table import Array
 from whygrad.ledger.events import TensorId
@@ -21,22 +22,19 @@ class NotDerivedError(Exception):
     """No expectation can be given; the text says why, with the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """An argument that is the value in a slot."""
 
     slot: Slot
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """A plain number that was not recorded (`len(x)`): the recorded operand and result may settle it."""
 
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What a step must give: shape and dtype as recorded, and the value where it was kept whole.
 
     `flows` is false where autograd sends nothing back (a cut, no_grad, integers): then the value stays as it
@@ -50,8 +48,7 @@ class Result:
     flows: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One recorded operation. Arguments are constants, `Ref`s, and lists, tuples and slices of them.
 
     `function` computes it; None for a gradient (`autograd.grad`), which has its recorded value and can at most
@@ -75,16 +72,14 @@ class Step:
         return f"`{self.code or self.name}` ({self.where})"
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(msgspec.Struct, frozen=True):
     """A tensor that the backward started from. `weight` is the gradient argument: None for ones."""
 
     slot: Slot
     weight: Array | None
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(msgspec.Struct, frozen=True):
     """What the backward differentiated.
 
     `steps` are in the order in which they ran. `targets` are the slots of the tensor whose gradient is asked

@@ -5,8 +5,9 @@ One forward pass over the ledger's events feeds it. It knows nothing of derivati
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from whygrad.ledger.events import (
     AnyEvent,
@@ -42,8 +43,7 @@ ELSEWHERE = "it was written through another view of its data"
 UNRECORDED = "it was written in place while no graph was recorded"
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """What a tensor held from event `seq` on: made by `maker` (as its output number `position`), or just seen.
 
     `value` is what was recorded of it. `lost` says why nothing is known: it was written by something whose
@@ -58,20 +58,19 @@ class Version:
     lost: str = ""
 
 
-@dataclass(slots=True)
-class History:
+class History(msgspec.Struct):
     """The versions of every tensor, in order."""
 
-    tensors: dict[TensorId, Tensor] = field(default_factory=dict)
-    versions: dict[TensorId, list[Version]] = field(default_factory=dict)
-    backwards: dict[BackwardId, BackwardBegan] = field(default_factory=dict)
-    hidden_writes: dict[TensorId, list[Version]] = field(default_factory=dict)
-    _buffers: list[TensorId] = field(default_factory=list)
-    _nodes: set[NodeId] = field(default_factory=set)
-    _changed: list[DataChanged] = field(default_factory=list)
-    _sharing: dict[TensorId, set[TensorId]] = field(default_factory=dict)
-    _same: dict[TensorId, TensorId] = field(default_factory=dict)
-    _unseen: set[TensorId] = field(default_factory=set)
+    tensors: dict[TensorId, Tensor] = {}
+    versions: dict[TensorId, list[Version]] = {}
+    backwards: dict[BackwardId, BackwardBegan] = {}
+    hidden_writes: dict[TensorId, list[Version]] = {}
+    _buffers: list[TensorId] = []
+    _nodes: set[NodeId] = set()
+    _changed: list[DataChanged] = []
+    _sharing: dict[TensorId, set[TensorId]] = {}
+    _same: dict[TensorId, TensorId] = {}
+    _unseen: set[TensorId] = set()
 
     def add(self, event: AnyEvent) -> None:
         match event:

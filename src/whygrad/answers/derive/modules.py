@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from whygrad.ledger.events import Module
 
 REDUCTIONS = ("mean", "sum", "none", "batchmean")
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """A module's call as a call of one operation: after the inputs, parameters by keyword, then constants.
 
     `parameters` maps keywords to names of the module's parameters. `choices` are settings of which the ledger

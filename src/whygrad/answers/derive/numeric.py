@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from whygrad.answers.derive.differences import EVALUATIONS, Slope, slope
@@ -15,8 +14,7 @@ from whygrad.answers.derive.replay import Noise, Replay
 MIX = 0x9E3779B97F4A7C15
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(msgspec.Struct):
     """How much work may still be done, in about microseconds; counted, so that a run is the same everywhere."""
 
     left: int
@@ -25,8 +23,7 @@ class Budget:
         self.left -= work
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(msgspec.Struct, frozen=True):
     """The slopes of the elements that were looked at, and along one direction if not all of them were."""
 
     elements: tuple[int, ...]
@@ -53,7 +50,7 @@ def sample(replay: Replay, wanted: float, budget: Budget, *, whole: bool) -> Sam
     None where not even that is affordable, or where every element is asked for (`whole`) and too dear.
     """
     count = replay.target.size
-    price = max(replay.cost, 1) * (EVALUATIONS + 1)
+    price = replay.cost * (EVALUATIONS + 1)
     affordable = budget.left // price
     if affordable < min(count, 3) or (whole and affordable < count):
         return None
@@ -64,14 +61,13 @@ def sample(replay: Replay, wanted: float, budget: Budget, *, whole: bool) -> Sam
         chosen = random.Random(count).sample(range(count), affordable - 1)
         elements = tuple(sorted(chosen))
         direction = signs(count, 0).reshape(replay.target.shape)
-    budget.spend(price * (len(elements) + (direction is not None)))
-    slopes = element_slopes(replay, elements, wanted)
-    along = None if direction is None else _slope(replay, direction, replay.length, wanted * count**0.5)
+    slopes = element_slopes(replay, elements, wanted, budget)
+    along = None if direction is None else _slope(replay, direction, replay.length, wanted * count**0.5, budget)
     return Sampled(elements, slopes, count, direction, along)
 
 
 def element_slopes(
-    replay: Replay, elements: tuple[int, ...], wanted: float, noise: Noise | None = None
+    replay: Replay, elements: tuple[int, ...], wanted: float, budget: Budget, noise: Noise | None = None
 ) -> tuple[Slope, ...]:
     """The derivative by each of these elements of the target."""
     target = replay.target
@@ -82,7 +78,7 @@ def element_slopes(
         direction[element] = 1.0
         here = abs(float(target.flat[element]))
         scale = max(here, typical / 16) if np.isfinite(here) else typical
-        slopes.append(_slope(replay, direction.reshape(target.shape), scale, wanted, noise))
+        slopes.append(_slope(replay, direction.reshape(target.shape), scale, wanted, budget, noise))
     return tuple(slopes)
 
 
@@ -104,6 +100,13 @@ def signs(count: int, seed: int) -> Array:
     return np.where((mixed >> np.uint64(40)) & np.uint64(1), 1.0, -1.0)
 
 
-def _slope(replay: Replay, direction: Array, scale: float, wanted: float, noise: Noise | None = None) -> Slope:
-    f: Callable[[Array], float] = (lambda offset: replay.root(offset, noise)) if noise else replay.root
+def _slope(
+    replay: Replay, direction: Array, scale: float, wanted: float, budget: Budget, noise: Noise | None = None
+) -> Slope:
+    price = replay.cost
+
+    def f(offset: Array) -> float:
+        budget.spend(price)
+        return replay.root(offset, noise)
+
     return slope(f, direction, scale, replay.size, wanted)

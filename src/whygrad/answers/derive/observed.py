@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from whygrad.answers.derive.agreement import rounding
@@ -18,8 +18,7 @@ from whygrad.ledger.values import Value
 Written: TypeAlias = GradWritten | GradReturned
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """What a backward gave: `array` where every element was kept, and the statistics in `value` otherwise.
 
     `scale` is the largest magnitude among the gradient and its terms, `slack` how far the array may be off since

@@ -6,8 +6,9 @@ Whatever is not known for certain ends in `NotDerivedError`, with the line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from whygrad.answers.derive import modules
 from whygrad.answers.derive.arrays import array_of, decoded
@@ -60,8 +61,7 @@ BUILTINS = {"sum(": "builtin sum", "abs(": "abs", "pow(": "pow"}
 """Python's own functions, which are recorded as plain calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(msgspec.Struct, frozen=True):
     """One value of one tensor: the version with this number."""
 
     tensor: TensorId
@@ -202,10 +202,8 @@ class _Rebuilder:
     def refuse(self, key: Key, version: Version) -> None:
         said = self.ledger.describe(key.tensor)
         if version.lost:
-            name = self.name(key.tensor)
-            raise NotDerivedError(
-                f"{version.lost} ({name}, {self.ledger.where(version.site)}), and its value was not kept"
-            )
+            where = f" ({self.ledger.where(version.site)})" if version.site is not None else ""
+            raise NotDerivedError(f"the value of {self.name(key.tensor)} is not known: {version.lost}{where}")
         tensor = self.history.tensors[key.tensor]
         if tensor.requires_grad and not tensor.leaf:
             raise NotDerivedError(f"how {said} was computed was not recorded")

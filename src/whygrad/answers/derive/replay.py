@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from whygrad.answers.derive.agreement import relative_tolerance
@@ -29,8 +29,7 @@ Noise = Callable[[int, Array], Array]
 """Given a step's number and its result, the result as rounding might have left it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True):
     """A graph with all its values at the recorded point. `moving` are the steps that follow the target.
 
     `solved` says which numbers were not recorded and followed from recorded results.
@@ -125,7 +124,7 @@ def replay(graph: Graph) -> Replay:
             steps.append(chosen)
             if moves:
                 moving.append(chosen)
-    return Replay(replace(graph, steps=tuple(steps)), base.values, tuple(moving), tuple(found))
+    return Replay(msgspec.structs.replace(graph, steps=tuple(steps)), base.values, tuple(moving), tuple(found))
 
 
 def _settled(step: Step, seen: list[Array], found: list[str]) -> Step:
@@ -138,13 +137,12 @@ def _settled(step: Step, seen: list[Array], found: list[str]) -> Step:
     if number is None:
         raise NotDerivedError(f"the operand `{code}` of {step.said()} was not recorded")
     found.append(f"{code} was {number:g}, by the recorded result of {step.said()}")
-    return replace(
+    return msgspec.structs.replace(
         step, arguments=tuple(number if isinstance(argument, Missing) else argument for argument in step.arguments)
     )
 
 
-@dataclass(slots=True)
-class _Base:
+class _Base(msgspec.Struct):
     """The values at the recorded point: as replayed in float64, and as the program had them (`seen`)."""
 
     values: list[Array]
@@ -165,7 +163,7 @@ class _Base:
         failure = ""
         best: tuple[float, Step, list[Array]] | None = None
         for choice in step.choices:
-            variant = replace(step, keywords=step.keywords | choice, choices=({},)) if choice else step
+            variant = msgspec.structs.replace(step, keywords=step.keywords | choice, choices=({},)) if choice else step
             try:
                 outputs = _outputs(variant, self.seen)
             except UnsupportedError as error:
@@ -279,7 +277,7 @@ def _first_line(error: BaseException) -> str:
 def _cost(step: Step, values: list[Array]) -> int:
     sizes = [values[slot].size for slot in step.refs()]
     results = sum(values[result.slot].size for result in step.results if result is not None)
-    work = 8 + (sum(sizes) + results) // 300
+    work = 12 + (sum(sizes) + results) // 300
     if step.name in CONTRACTIONS:
         work += results * math.isqrt(max(sizes, default=1)) // 1000
     return work

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from whygrad.answers.derive.builders import BUILDERS, Call, NotSymbolicError, Term, without_ones
@@ -45,8 +45,7 @@ CUT = re.compile(r"[A-Za-z_][\w.]*\.(detach\(\)|data)")
 """ `w.detach()` is a name that says what it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(msgspec.Struct, frozen=True):
     """The derivative of an expression: as the chain rule gives it, simplified, and its value.
 
     `values` are the symbols' values, the target's first. `notes` say where a branch was decided by a value.
@@ -76,14 +75,13 @@ def formula(replay: Replay, name: Callable[[TensorId], str]) -> Formula:
         raise NotSymbolicError from None
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(msgspec.Struct):
     replay: Replay
     name: Callable[[TensorId], str]
     live: frozenset[Slot] = frozenset()
-    expressions: dict[Slot, Expression] = field(default_factory=dict)
-    values: dict[str, Array] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    expressions: dict[Slot, Expression] = {}
+    values: dict[str, Array] = {}
+    notes: list[str] = []
 
     def formula(self) -> Formula:
         replay = self.replay

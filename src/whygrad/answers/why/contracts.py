@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from whygrad.answers.why.answer import Sentence
-from whygrad.answers.why.failed_code import operands
+from whygrad.answers.why.answer import Moment, Sentence
+from whygrad.answers.why.computed import Values
+from whygrad.answers.why.failed_code import inner_results, operands
 from whygrad.answers.why.failure import Failure, headline
 from whygrad.answers.why.flow import Flow, Made
-from whygrad.answers.why.words import code_of, quoted, several, shape_text
+from whygrad.answers.why.words import code_of, is_name, quoted, several, shape_text, short_text, shortened
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import ModuleCalled, Shape, Tensor, TensorId
 
 Reason = tuple[str, Sentence, list[Sentence]]
+
+OPERANDS = 5
+"""Operands of a failed line that are described."""
+
+FEW = 4
+"""Elements of an operand whose value is shown."""
 
 STEPS_BACK = 3
 """How many computations back the origin of a shape is told."""
@@ -27,7 +34,8 @@ def explain_broken_call(ledger: Ledger, failure: Failure, call: ModuleCalled) ->
         text = headline(ledger, failure, f"{path} got an input that does not fit. {call.broken.rstrip('.')}.")
         return "broken contract", Sentence(text, events), [*origin, Sentence(f"PyTorch says: {said}.", (failure.seq,))]
     shapes = several([f"{shape_text(shape.shape)} {shape.dtype}" for shape in call.inputs])
-    given = f" It was given {shapes}." if shapes else ""
+    mode = "training" if call.training else "evaluation"
+    given = f" It was given {shapes}, in {mode} mode." if shapes else ""
     text = headline(ledger, failure, f"the call of {path} failed: {said}.{given}")
     return "module failed", Sentence(text, events), origin
 
@@ -37,19 +45,24 @@ def explain_operation(ledger: Ledger, failure: Failure) -> Reason:
     place = quoted(ledger, failure.site)
     said = failure.first_line
     text = headline(ledger, failure, said if said else f"{place} failed without a message.")
-    known = operands(ledger, failure)
-    if not known:
-        return "error", Sentence(text, (failure.seq,)), [Sentence(f"The line is {place}.", (failure.seq,))]
-    shapes = several(
-        [f"{name} has shape {shape_text(tensor.shape)} and dtype {tensor.dtype}" for name, tensor in known], 5
-    )
-    sentences = [Sentence(f"In {place}, {shapes}.", tuple(tensor.seq for _, tensor in known))]
+    moment = Moment(seq=failure.seq, text="then")
+    values = Values(ledger, moment)
     flow = Flow(ledger, failure.seq)
-    for name, tensor in known[:STEPS_BACK]:
-        maker = flow.maker(tensor.id)
-        site = maker.site if maker is not None else tensor.site
-        if site is not None and (maker is not None or tensor.origin in ("created", "result")):
-            sentences.append(Sentence(f"{quoted(ledger, site)} made {name}.", (maker.seq if maker else tensor.seq,)))
+    sentences = []
+    for name, known in [*operands(ledger, failure), *inner_results(ledger, failure)][:OPERANDS]:
+        value = values.value(known.id, failure.seq)
+        shown = f", value {short_text(value)}" if value is not None and value.count <= FEW else ""
+        maker = flow.maker(known.id)
+        site = maker.site if maker is not None else known.site
+        made = ""
+        if site is not None and (maker is not None or known.origin == "created") and code_of(ledger, site) != name:
+            made = f"; {quoted(ledger, site)} made it"
+        title = name if is_name(name) else f"`{shortened(name)}`"
+        sentences.append(
+            Sentence(f"{title} has shape {shape_text(known.shape)} and dtype {known.dtype}{shown}{made}.", (known.seq,))
+        )
+    if not sentences or said:
+        sentences.insert(0, Sentence(f"The line is {place}.", (failure.seq,)))
     return "error", Sentence(text, (failure.seq,)), sentences
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from whygrad.answers.why.answer import Sentence
 from whygrad.answers.why.flow import Made, grad_mode_entry
-from whygrad.answers.why.words import code_of, quoted
+from whygrad.answers.why.words import code_of, quoted, shortened
 from whygrad.ledger import Ledger
 
 GRAD_MODES = {"no_grad": "no_grad", "inference_mode": "inference mode"}
@@ -59,7 +59,7 @@ CUTS = {
 
 def cut_text(ledger: Ledger, made: Made) -> str:
     """A clause: what the line did that took the history away."""
-    place = quoted(ledger, made.site)
+    place = f"`{shortened(made.code)}` ({ledger.where(made.site)})" if made.code else quoted(ledger, made.site)
     if made.cut in GRAD_MODES:
         who = place
         if made.module and made.module not in code_of(ledger, made.site):

@@ -10,6 +10,7 @@ from whygrad.answers.why.failure import Failure, find_failure, headline
 from whygrad.answers.why.freed import explain_freed
 from whygrad.answers.why.grads import grad_in
 from whygrad.answers.why.refusals import (
+    explain_gradcheck,
     explain_inference,
     explain_integer_grad,
     explain_leaf_in_place,
@@ -37,6 +38,7 @@ BY_TEXT: tuple[tuple[str, Explanation], ...] = (
     ("can't optimize a non-leaf Tensor", explain_non_leaf_optimized),
     ("Inference tensors cannot be saved for backward", explain_inference),
     ("can require gradients", explain_integer_grad),
+    ("Jacobian mismatch", explain_gradcheck),
 )
 """PyTorch's words for an error, and who explains it."""
 

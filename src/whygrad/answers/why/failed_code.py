@@ -29,6 +29,30 @@ def operands(ledger: Ledger, failure: Failure) -> list[tuple[str, Tensor]]:
     return list(found.items())
 
 
+def inner_results(ledger: Ledger, failure: Failure) -> list[tuple[str, Tensor]]:
+    """What the expressions inside the failed line gave just before it failed, by their text."""
+    site = ledger.site(failure.site)
+    if site is None:
+        return []
+    found: dict[str, Tensor] = {}
+    for operation in ledger.of(Operation):
+        if operation.seq >= failure.seq:
+            break
+        inner = ledger.site(operation.site)
+        if inner is None or inner.path != site.path or not operation.outputs:
+            continue
+        within = (site.line, site.column) <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= (
+            site.end_line,
+            site.end_column,
+        )
+        known = ledger.tensor(operation.outputs[0])
+        if within and known is not None:
+            found[inner.code] = known
+    return [
+        (code, known) for code, known in found.items() if not any(code in other for other in found if other != code)
+    ]
+
+
 def bound(ledger: Ledger, name: str, before: int, function: str) -> TensorId | None:
     """The tensor that `name` meant in `function` just before event `before`."""
     wanted = canonical(name)

@@ -16,6 +16,9 @@ from whygrad.ledger.events import (
     SiteId,
 )
 
+LONG = 160
+"""Characters of a message; of a longer one only the first sentence is quoted."""
+
 
 class Failure(msgspec.Struct, frozen=True):
     """An error: its type and text, its place, whether it was caught, and the events that belong to it."""
@@ -31,7 +34,9 @@ class Failure(msgspec.Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        return next(iter(self.text.strip().splitlines()), "")
+        line = next(iter(self.text.strip().splitlines()), "")
+        end = line.find(". ")
+        return line[: end + 1] if len(line) > LONG and end > 0 else line
 
 
 def find_failure(ledger: Ledger, moment: Moment) -> Failure:

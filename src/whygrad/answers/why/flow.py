@@ -38,7 +38,8 @@ class Made(msgspec.Struct, frozen=True):
     """One computation: `outputs` came from `inputs` at `site`.
 
     `cut` says what took the history away, if something did: what `Operation.cut` names, or the grad mode
-    (`no_grad`, `inference_mode`), or `integer dtype`. `module` is the module's path where a module computed it.
+    (`no_grad`, `inference_mode`), or `integer dtype`. `module` is the module's path where a module computed it;
+    `code` is what the program's text says of it, where that is more than its site.
     """
 
     seq: int
@@ -50,6 +51,7 @@ class Made(msgspec.Struct, frozen=True):
     in_place: bool = False
     module: str = ""
     mode: str = ""
+    code: str = ""
     thread: int = 0
 
 
@@ -259,7 +261,8 @@ def _taking(event: Operation, link: Link) -> Made:
     """The taking of a value that no event tells of: the program's text shows it in the operand of `event`."""
     return Made(
         seq=event.seq,
-        site=event.site,
+        site=link.site,
+        code=link.text,
         function=link.taken,
         inputs=(link.tensor,),
         outputs=(_taken(link),),

@@ -115,6 +115,16 @@ def _state(ledger: Ledger, failure: Failure, first: Pass, second: Pass, carrier:
     story = f"{made_it} before {pass_text(ledger, first)}, and {'the same line ' if same_line else ''}{used_it}."
     sentences = [Sentence(story, (maker.seq, first.seq, again.seq))]
     sentences += _stopped_at(ledger, failure, node)
+    if not _is_loop(first, second, maker, again):
+        advice = (
+            f"Sum the two losses and call backward once, call the first one ({ledger.where(first.began.site)}) with "
+            f"retain_graph=True, or use {what}.detach() if the gradient is to stop there."
+        )
+        return (
+            "second backward",
+            Sentence(headline(ledger, failure, text), events),
+            [*sentences, Sentence(advice, (first.seq,))],
+        )
     cut = f"`{name} = {name}.detach()` after the backward" if is_name(name) else f"detach {what} after the backward"
     advice = (
         f"If {what} is state that goes from one step to the next, cut its history there: {cut}. If the gradient "
@@ -125,6 +135,11 @@ def _state(ledger: Ledger, failure: Failure, first: Pass, second: Pass, carrier:
         Sentence(headline(ledger, failure, text), events),
         [*sentences, Sentence(advice, (again.seq,))],
     )
+
+
+def _is_loop(first: Pass, second: Pass, maker: Made, again: Made) -> bool:
+    """Whether the same lines ran twice."""
+    return maker.site == again.site or (first.began.site is not None and first.began.site == second.began.site)
 
 
 def _node_at(ledger: Ledger, entry: Pass, made: Made) -> Node | None:

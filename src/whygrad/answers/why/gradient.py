@@ -8,6 +8,7 @@ from whygrad.answers.why.answer import Answer, Moment, Sentence
 from whygrad.answers.why.arithmetic import close, total
 from whygrad.answers.why.buffer import Buffer, Light
 from whygrad.answers.why.changes import explain_change, reset_text
+from whygrad.answers.why.hidden import explain_hidden
 from whygrad.answers.why.passes import pass_text, passes_until
 from whygrad.answers.why.strange import explain_strange
 from whygrad.answers.why.terms import all_through, amount, arrived, place_of, sum_of_terms, uses_text
@@ -39,6 +40,7 @@ def explain_gradient(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffe
     else:
         reason, headline, sentences = _accumulated(ledger, subject, buffer)
     sentences += explain_strange(ledger, buffer, moment)
+    sentences += explain_hidden(ledger, buffer)
     sentences += _failed_since(ledger, tensor, buffer, moment)
     return Answer(
         about=about,

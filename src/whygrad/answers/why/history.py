@@ -9,7 +9,7 @@ from whygrad.answers.why.cuts import advice, cut_events, cut_text
 from whygrad.answers.why.flow import Flow, Made
 from whygrad.answers.why.words import quoted
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import RequiresGradChanged, SiteId, Tensor, TensorId
+from whygrad.ledger.events import Operation, RequiresGradChanged, SiteId, Tensor, TensorId
 
 SHOWN = 4
 
@@ -149,7 +149,18 @@ def requires_grad_at(ledger: Ledger, known: Tensor, moment: Moment) -> bool:
     for event in ledger.of(RequiresGradChanged):
         if event.tensor == known.id and event.seq <= moment.seq:
             state = event.to
-    return state
+    return state or recorded_write(ledger, known, moment) is not None
+
+
+def recorded_write(ledger: Ledger, known: Tensor, moment: Moment) -> Operation | None:
+    """The last in-place write that autograd recorded: it turns what was a leaf into a result."""
+    found = None
+    for operation in ledger.of(Operation):
+        if operation.seq > moment.seq:
+            break
+        if operation.in_place and operation.node is not None and known.id in operation.outputs:
+            found = operation
+    return found
 
 
 def _is_integer(dtype: str) -> bool:

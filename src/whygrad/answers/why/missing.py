@@ -8,7 +8,7 @@ from whygrad.answers.why.answer import Answer, Moment, Sentence
 from whygrad.answers.why.buffer import Buffer
 from whygrad.answers.why.changes import reset_text
 from whygrad.answers.why.flow import Flow
-from whygrad.answers.why.history import explain_no_history, switched_off
+from whygrad.answers.why.history import explain_no_history, recorded_write, requires_grad_at
 from whygrad.answers.why.passes import Pass, pass_text, passes_until
 from whygrad.answers.why.unreached import explain_unreached
 from whygrad.answers.why.words import quoted, several, short_text
@@ -18,7 +18,6 @@ from whygrad.ledger.events import (
     BackwardBegan,
     GradReturned,
     Raised,
-    RequiresGradChanged,
     SiteId,
     Tensor,
     TensorId,
@@ -54,10 +53,9 @@ def _reason(
     known = ledger.tensor(tensor)
     if buffer.reset is not None and not buffer.steps:
         return _reset(ledger, subject, owner, tensor, buffer, moment)
-    if known is not None and not known.leaf:
+    if known is not None and (not known.leaf or recorded_write(ledger, known, moment) is not None):
         return _not_a_leaf(ledger, subject, owner, known, moment, earlier)
-    off = switched_off(ledger, tensor, moment)
-    if known is not None and (off is not None or not _requires_grad(ledger, known, moment)):
+    if known is not None and not requires_grad_at(ledger, known, moment):
         return explain_no_history(ledger, subject, owner, known, moment, earlier)
     passes = passes_until(ledger, moment)
     if not passes:
@@ -69,14 +67,6 @@ def _reason(
         text = f"{subject}: no backward has run since {owner} {since}{place}; the last was {last}."
         return "no backward since", Sentence(text, (passes[-1].seq, known.seq)), []
     return _not_written(ledger, subject, owner, tensor, passes, moment)
-
-
-def _requires_grad(ledger: Ledger, known: Tensor, moment: Moment) -> bool:
-    state = known.requires_grad
-    for event in ledger.of(RequiresGradChanged):
-        if event.tensor == known.id and event.seq <= moment.seq:
-            state = event.to
-    return state
 
 
 # --- reset ------------------------------------------------------------------------------------------
@@ -104,7 +94,7 @@ def _reset(ledger: Ledger, subject: str, owner: str, tensor: TensorId, buffer: B
 def _not_a_leaf(
     ledger: Ledger, subject: str, owner: str, known: Tensor, moment: Moment, earlier: tuple[TensorId, ...]
 ) -> Reason:
-    maker = Flow(ledger, moment.seq).maker(known.id)
+    maker = recorded_write(ledger, known, moment) or Flow(ledger, moment.seq).maker(known.id)
     site = maker.site if maker is not None else known.site
     made = f" but the result of {quoted(ledger, site)}" if site is not None else ""
     events = (known.seq,) if maker is None else (known.seq, maker.seq)

@@ -20,13 +20,16 @@ TAKES = re.compile(r"\.(item|tolist|numpy)\(|\b(float|int|bool)\(|\b(?:np|numpy)
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A value that an operation was given: computed from `tensor`, and taken out of PyTorch by `taken`.
+    """A value that an operation was given: computed from `tensor` at `site`, and taken out of PyTorch by `taken`.
 
-    `tensor` is below zero where it stands for a value whose taking is an operation of its own.
+    `tensor` is below zero where it stands for a value whose taking is an operation of its own; `taken` is then
+    empty, and else `text` is the code that took the value out.
     """
 
     tensor: TensorId
-    taken: str
+    site: SiteId
+    taken: str = ""
+    text: str = ""
 
 
 class NumberLinks:
@@ -57,8 +60,10 @@ class NumberLinks:
             for origin in self._origins[key]:
                 for site in _outermost([site for site in origin.sites if site.id in self._last]):
                     tensor = self._last[site.id]
-                    if tensor != stand_in(operation):
-                        yield Link(tensor, "" if tensor < 0 else origin.taken)
+                    if tensor < 0 and tensor != stand_in(operation):
+                        yield Link(tensor, site.id)
+                    elif tensor > 0:
+                        yield Link(tensor, site.id, origin.taken, origin.text)
 
     def _origin(self, site_id: SiteId, code: str) -> Iterator[_Origin]:
         """Where the program's text says that an operand's value came from."""
@@ -69,10 +74,11 @@ class NumberLinks:
         here = self._sites.get(site.path, ())
         if TAKES.search(code):
             inner = [other for other in here if _within(other, _span(site)) and other.code in code]
-            yield _Origin(tuple(inner), _taken(code))
+            yield _Origin(tuple(inner), _taken(code), code)
         for binding in self._behind(site.path, names):
             if taken := _taken(binding.text):
-                yield _Origin(tuple(other for other in here if _within(other, binding.span)), taken)
+                inner = [other for other in here if _within(other, binding.span)]
+                yield _Origin(tuple(inner), taken, binding.text)
 
     def _behind(self, path: str, names: set[str]) -> list[_Binding]:
         """The assignments that gave the names their values, and those behind them."""
@@ -91,10 +97,11 @@ class NumberLinks:
 
 
 class _Origin(msgspec.Struct, frozen=True):
-    """The expressions that a value was taken from, and by what."""
+    """The expressions that a value was taken from, by what, and the text that says so."""
 
     sites: tuple[Site, ...]
     taken: str
+    text: str
 
 
 class _Binding(msgspec.Struct, frozen=True):
@@ -156,9 +163,9 @@ def _taken(text: str) -> str:
 
 
 def _texts(operands: tuple[Operand, ...]) -> Iterator[str]:
-    """The texts of operands that are no tensors."""
+    """The texts of operands that hold no tensors."""
     for operand in operands:
-        if operand.items:
+        if operand.items and any(item.tensor is not None or item.items for item in operand.items):
             yield from _texts(operand.items)
         elif operand.tensor is None and operand.code:
             yield operand.code

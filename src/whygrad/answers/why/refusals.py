@@ -39,7 +39,13 @@ def explain_leaf_in_place(ledger: Ledger, failure: Failure) -> Reason:
     text = f"{quoted(ledger, failure.site)} writes in place into a leaf that requires grad."
     events: tuple[int, ...] = (failure.seq,)
     sentences = []
-    if named:
+    views = [(name, known) for name, known in operands(ledger, failure) if not known.leaf]
+    if "view of a leaf" in failure.text and views:
+        name, view = views[0]
+        text = f"{quoted(ledger, failure.site)} writes in place into {name}, a view of a leaf that requires grad."
+        events = (view.seq, failure.seq)
+        sentences.append(Sentence(f"{quoted(ledger, view.site)} made {name}.", (view.seq,)))
+    elif named:
         name, leaf = named[0]
         text = f"{quoted(ledger, failure.site)} writes in place into {name}, a leaf that requires grad."
         events = (leaf.seq, failure.seq)
@@ -140,6 +146,23 @@ def explain_integer_grad(ledger: Ledger, failure: Failure) -> Reason:
     text = f"{quoted(ledger, failure.site)} asks for a gradient of integers; only floating-point tensors can have one."
     advice = _note(failure, "Write the values with a point (3.0), or pass dtype=torch.float32.")
     return "integer dtype", Sentence(headline(ledger, failure, text), (failure.seq,)), [advice]
+
+
+def explain_gradcheck(ledger: Ledger, failure: Failure) -> Reason:
+    """gradcheck compares with differences, which single precision cannot give."""
+    name, known = _first(ledger, failure, lambda known: known.dtype in ("float32", "float16", "bfloat16"))
+    text = f"the gradients do not agree with differences of the outputs. {failure.first_line.rstrip(',.')}."
+    if known is None:
+        return "gradcheck", Sentence(headline(ledger, failure, text), (failure.seq,)), []
+    more = (
+        f"{name} has dtype {known.dtype}: its rounding alone is larger than gradcheck's tolerance. Give it float64 "
+        f"inputs ({name}.double(), and the module's too) before drawing a conclusion."
+    )
+    return (
+        "gradcheck",
+        Sentence(headline(ledger, failure, text), _events(known, failure)),
+        [Sentence(more, (known.seq,))],
+    )
 
 
 # --- shared -------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from whygrad.answers.why.answer import Answer, Moment, Sentence
 from whygrad.answers.why.flow import Flow
-from whygrad.answers.why.history import requires_grad_at, why_no_history
+from whygrad.answers.why.history import recorded_write, requires_grad_at, why_no_history
+from whygrad.answers.why.misspelt import misspelt
 from whygrad.answers.why.words import origin_text, quoted, several
 from whygrad.errors import BadInput
 from whygrad.ledger import Ledger
@@ -23,14 +24,14 @@ def explain_requires_grad(ledger: Ledger, name: str, tensor: TensorId, moment: M
         return _answer(about, found.reason, moment, Sentence(text, found.events), "False", found.more)
     reason, why, events = _required(ledger, known, moment)
     text = f"{about} is True at {moment.text}: {why}."
-    return _answer(about, reason, moment, Sentence(text, events), "True")
+    return _answer(about, reason, moment, Sentence(text, events), "True", tuple(misspelt(ledger, name, known)))
 
 
 def explain_grad_fn(ledger: Ledger, name: str, tensor: TensorId, moment: Moment) -> Answer:
     """Which node made the tensor, or why it has none."""
     known = _known(ledger, name, tensor)
     about = f"{name}.grad_fn"
-    if not known.leaf:
+    if not known.leaf or recorded_write(ledger, known, moment) is not None:
         return _with_grad_fn(ledger, about, known, moment)
     if requires_grad_at(ledger, known, moment):
         text = f"{about} is None at {moment.text}: {name} is a leaf; {origin_text(ledger, known)}."
@@ -44,6 +45,10 @@ def explain_is_leaf(ledger: Ledger, name: str, tensor: TensorId, moment: Moment)
     """A leaf is what no recorded operation computed."""
     known = _known(ledger, name, tensor)
     about = f"{name}.is_leaf"
+    write = recorded_write(ledger, known, moment)
+    if write is not None:
+        text = f"{about} is False at {moment.text}: {quoted(ledger, write.site)} wrote into it what requires grad."
+        return _answer(about, "written", moment, Sentence(text, (known.seq, write.seq)), "False")
     if not known.leaf:
         made = quoted(ledger, known.site)
         text = f"{about} is False at {moment.text}: {made} computed it from a tensor that requires grad."
@@ -64,6 +69,9 @@ def _required(ledger: Ledger, known: Tensor, moment: Moment) -> tuple[str, str, 
     switches = [
         event for event in ledger.of(RequiresGradChanged) if event.tensor == known.id and event.seq <= moment.seq
     ]
+    if (write := recorded_write(ledger, known, moment)) is not None:
+        by = quoted(ledger, write.site)
+        return "written", f"{by} wrote into it in place something that requires grad", (known.seq, write.seq)
     if switches:
         return "switched on", f"{quoted(ledger, switches[-1].site)} switched it on", (switches[-1].seq,)
     if known.origin == "parameter":

@@ -20,6 +20,9 @@ from whygrad.ledger.values import Number, as_float, number
 FULL_TIMES = 5
 """A thing is recorded fully the first five times."""
 
+REPEATS = 64
+"""What recurs this often within one step (a cell called for each time step) counts as one occurrence."""
+
 PATIENCE = 3
 """After something new, this many known things may follow before the step counts as over."""
 
@@ -36,15 +39,19 @@ class Depth:
         self.book = book
         self.fold = fold
         self._switched = switched
-        self._counts: dict[Hashable, int] = {}
+        self._counts: dict[Hashable, tuple[int, int, int]] = {}
         self._patience = PATIENCE
 
     def happening(self, thing: Hashable, why: str) -> bool:
         """`thing` is about to happen; returns whether to look at it fully."""
         if self.policy != "auto":
             return self.full
-        times = self._counts.get(thing, 0) + 1
-        self._counts[thing] = times
+        times, step, repeats = self._counts.get(thing, (0, -1, 0))
+        if step == self.book.step > 0 and repeats < REPEATS:
+            self._counts[thing] = (times, step, repeats + 1)
+            return self.full
+        times += 1
+        self._counts[thing] = (times, self.book.step, 0)
         if times <= FULL_TIMES:
             self._patience = PATIENCE
             if not self.full:

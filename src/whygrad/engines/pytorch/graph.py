@@ -200,8 +200,8 @@ class Graph:
         fallback = consumer.site if consumer is not None else site
         marks = self.marks(thread)
         sequence = node._sequence_nr()
-        owner = marks.sites.owner(sequence, fallback)
-        label = metadata[KEY] = Label(NodeId(self._next()), fallback if owner is None else owner, thread)
+        owner = marks.sites.owner(sequence, fallback)  # None: made while no tap looked
+        label = metadata[KEY] = Label(NodeId(self._next()), owner, thread)
         label.module = marks.modules.owner(sequence, None)
         return label
 

@@ -11,10 +11,11 @@ import __future__
 import ast
 import inspect
 import linecache
-import warnings
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
+
+from whygrad.execute.silence import silent_compiler
 
 _MARK = "\0whygrad.probe."
 _FUTURES = 0
@@ -83,8 +84,7 @@ def _probed(code: CodeType, calls: dict[str, Callable[..., Any]]) -> CodeType:
     arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
     enclosing = _like(ast.FunctionDef("_", arguments, shell, [], None, **_type_params()), definition)
     module = ast.fix_missing_locations(ast.Module([enclosing], []))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent_compiler():
         compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)
     found = _find(compiled, code.co_name)
     if found is None or found.co_freevars != free:
@@ -103,7 +103,7 @@ def _type_params() -> dict[str, Any]:
 
 def _insert(definition: ast.FunctionDef) -> None:
     """Enter and leave calls; a `try` whose handler raises again adds nothing to a traceback."""
-    definition.decorator_list = []
+    definition.decorator_list = [_like(ast.Constant(None), first) for first in definition.decorator_list[:1]]
     definition.returns = None
     given = definition.args
     arguments = [*given.posonlyargs, *given.args]

@@ -18,6 +18,7 @@ from whygrad.report.sections.words import through
 from whygrad.report.sheet import UNICODE, Pen, styled
 from whygrad.report.wording import (
     is_moving,
+    say_first_sentence,
     say_names,
     say_norm,
     say_number,
@@ -85,6 +86,13 @@ def prose(text: str) -> Markup:
     if len(parts) % 2 == 0:
         return escape("`".join(parts))
     return Markup("").join(Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts))
+
+
+def titled(title: str) -> Markup:
+    """A tensor's name as code, or its description as text."""
+    if title.startswith(("a ", "the result of ")):
+        return prose(title)
+    return Markup("<code>{}</code>").format(visible(title))
 
 
 def in_short(buffer: Buffer) -> str:
@@ -164,6 +172,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": "{:,}".format,
     "course": lambda buffer: shortened(course(buffer)),
     "facts": facts,
+    "first_sentence": say_first_sentence,
     "in_short": in_short,
     "kind": kind_of,
     "last_state": last_state,
@@ -178,6 +187,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "state": state,
     "telling": telling,
     "through": set_through,
+    "titled": titled,
     "told": set_told,
 }
 
