@@ -218,3 +218,18 @@ def test_our_own_imports_do_not_meet_the_users_files(folder: Folder) -> None:
     ours = folder.ours("program.py")
     assert ours.seen.stdout == "True True True\n"
     assert ours.ended == ['["returned", 0, "NoneType"]']
+
+
+def test_a_program_that_is_not_python_is_refused_before_anything_happens(folder: Folder) -> None:
+    folder.write(program="print(1)\nx = = 2\n", helper="")
+    ours = folder.ours("program.py")
+    assert (ours.seen.exit_code, ours.seen.stdout) == (2, "")
+    assert ours.seen.stderr == "whygrad: program.py:2: SyntaxError: invalid syntax: x = = 2\n"
+    assert ours.ended == []
+
+
+def test_a_warning_that_is_an_error_refuses_the_program_too(folder: Folder) -> None:
+    folder.write(program="x = 1\nprint(x is 1)\n")
+    ours = folder.ours("program.py", options=("-W", "error"))
+    assert ours.seen.exit_code == 2
+    assert ours.seen.stderr.startswith('whygrad: program.py:2: SyntaxError: "is" with ')

@@ -32,7 +32,7 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO) -> None:
     left out where standard output was asked for something else.
     """
     derived = _derived(ledger, options.derive)
-    together = {tensor: Together(several) for tensor, several in derived.items()}
+    explanation = _explanation(ledger)
     if not options.stdout_taken:
         from whygrad.report import terminal
 
@@ -42,13 +42,16 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO) -> None:
             width=options.width,
             color=_colored(options.color, stdout),
             unicode=_prints(SIGNS, stdout),
-            derivations=together,
+            derivations=derived,
+            explanation=explanation,
         )
         _print(report, stdout)
     if options.html is not None:
         from whygrad.report import html
 
-        _deliver(html.render(ledger, derivations=together), options.html, options, stdout)
+        together = {tensor: Together(several) for tensor, several in derived.items()}
+        page = html.render(ledger, derivations=together, explanation=explanation)
+        _deliver(page, options.html, options, stdout)
     if options.json is not None:
         from whygrad.report import machine
 
@@ -63,6 +66,24 @@ class Together:
 
     def lines(self) -> list[str]:
         return [line for derivation in self._derivations for line in derivation.lines()]
+
+
+def _explanation(ledger: Ledger) -> list[str]:
+    """Why the program failed, where an exception ended it and PyTorch was there; a sentence each."""
+    ended = next(ledger.of(events.Ended), None)
+    if ended is None or ended.how != "exception" or next(ledger.of(events.Environment), None) is None:
+        return []
+    from whygrad.answers.why import why
+
+    try:
+        answer = why(ledger, "error")
+    except WhygradError:
+        return []
+    except Exception as error:
+        click.echo(f"whygrad: no explanation: a defect in whygrad: {type(error).__name__}: {error}", err=True)
+        return []
+    headline = answer.headline.text.partition(" raised ")[2].partition(": ")[2] or answer.headline.text
+    return [f"Why: {headline}", *(sentence.text for sentence in answer.sentences)]
 
 
 def _derived(ledger: Ledger, asked: bool | None) -> Mapping[TensorId, Sequence[Derivation]]:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 HELP = """Run a program as Python would, then report what happened to every gradient.
 
 \b
-  whygrad run train.py --epochs 2        a script; what follows its name is its own
-  whygrad run -m package.train           a module
-  whygrad run -c "import torch; ..."     code
-  whygrad run - < train.py               standard input
-  whygrad run lab.ipynb                  the cells of a notebook, in order
-  whygrad run guide.md                   the Python blocks of a Markdown document
-  whygrad run -o run.jsonl train.py      keep the evidence for `whygrad show`
-  whygrad run -q --html run.html t.py    no report here, but a page
+  whygrad run train.py --epochs 2      a script with its own arguments
+  whygrad run -m package.train         a module
+  whygrad run -c "import torch; ..."   code
+  whygrad run - < train.py             standard input
+  whygrad run lab.ipynb                the cells of a notebook, in order
+  whygrad run guide.md                 the Python blocks of a document
+  whygrad run -o run.jsonl train.py    keep the evidence for `whygrad show`
+  whygrad run -q --html run.html t.py  no report here, but a page
 
 The program's own output comes first and its exit code is kept. Recording changes nothing about it.
 """
@@ -65,6 +65,8 @@ def run(
     report.check(*(cell.path for cell in program.cells), program.name)
 
     def answer(ledger: Ledger, _: Outcome) -> None:
+        if quiet and report.html is None and report.json is None:
+            return
         from whygrad.cli.emit import emit
 
         with _output(quiet and not report.stdout_taken) as stdout:

@@ -124,7 +124,7 @@ def _at(line: int | None, elsewhere: str | None) -> tuple[str, int] | None:
     if elsewhere is None:
         return None if line is None else ("", line)
     if line is not None:
-        raise click.UsageError("FILE:LINE and --at each name a line; give one of them.")
+        raise click.UsageError("a line is named twice, by FILE:LINE and by --at; give one of them.")
     match = _PLACE.match(elsewhere)
     if match is None:
         raise click.UsageError(f"--at {elsewhere}: name a file and a line, as in helpers.py:6.")
@@ -148,7 +148,7 @@ def _program(name: str, line: int | None, arguments: tuple[str, ...]) -> Program
     source = program.cells[0].source if len(program.cells) == 1 else b""
     length = len(source.splitlines())
     if line is not None and source and not 1 <= line <= length:
-        raise BadInput(f"{name}:{line}: the file has {length} lines.")
+        raise BadInput(f"{name}:{line}: the file has {length} line{'s' if length > 1 else ''}.")
     return program
 
 

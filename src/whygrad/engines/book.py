@@ -10,6 +10,7 @@ import itertools
 import os
 import sys
 import threading
+from threading import get_ident
 from typing import Any, Protocol
 
 from whygrad.ledger.events import Event, Lost, Site, SiteId, Source
@@ -65,10 +66,14 @@ class Book:
         """Write one event. `site` is an index of the places, not yet a `SiteId`."""
         if not self._open:
             return
+        ident = get_ident()
+        thread = 0 if ident == self._main else self._threads.setdefault(ident, len(self._threads) + 1)
         with self._lock:
-            if site is not None and site not in self._sites:
-                self._introduce(site)
-            self._put(kind, None if site is None else SiteId(site + 1), fields)
+            if site is not None:
+                if site not in self._sites:
+                    self._introduce(site)
+                site += 1
+            self._put(kind(seq=self._next(), site=site, step=self.step, thread=thread, **fields))  # type: ignore[arg-type]
 
     def site(self, site: int) -> SiteId:
         """The ledger's id of a place that another event's field refers to."""
@@ -107,26 +112,25 @@ class Book:
             file = self.places.files.get(place.path)
             if file is not None:
                 digest = hashlib.sha256(file.text.encode("utf-8", "surrogatepass")).hexdigest()
-                self._put(Source, None, {"path": place.path, "sha256": digest, "text": file.text})
-        fields = {
-            "id": SiteId(site + 1),
-            "path": place.path,
-            "line": place.line,
-            "column": place.column,
-            "end_line": place.end_line,
-            "end_column": place.end_column,
-            "function": place.function,
-            "code": place.code,
-        }
-        self._put(Site, None, fields)
+                self._put(Source(seq=self._next(), path=place.path, sha256=digest, text=file.text))
+        self._put(
+            Site(
+                seq=self._next(),
+                id=SiteId(site + 1),
+                path=place.path,
+                line=place.line,
+                column=place.column,
+                end_line=place.end_line,
+                end_column=place.end_column,
+                function=place.function,
+                code=place.code,
+            )
+        )
 
-    def _put(self, kind: type[Event], site: SiteId | None, fields: dict[str, Any]) -> None:
-        ident = threading.get_ident()
-        thread = 0 if ident == self._main else self._threads.setdefault(ident, len(self._threads) + 1)
-        event = kind(seq=self._next(), site=site, step=self.step, thread=thread, **fields)
+    def _put(self, event: Event) -> None:
         self.written += 1
         try:
             self._sink.write(event)
         except Exception as error:  # a full disk, or a value that JSON cannot hold
-            if kind is not Lost:
-                self.lost(f"an event ({kind.__struct_config__.tag})", error)
+            if not isinstance(event, Lost):
+                self.lost(f"an event ({event.__struct_config__.tag})", error)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # the module signal turns handlers that equal 0 into SIG_DFL
+import _signal as signal  # type: ignore[import-not-found]  # signal.signal turns a handler that is 0 into SIG_DFL
 import os
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-TERMINATED = 128 + signal.SIGTERM
-INTERRUPTED = 128 + signal.SIGINT
+TERMINATED: int = 128 + signal.SIGTERM
+INTERRUPTED: int = 128 + signal.SIGINT
 """Exit codes of processes that a signal ended, as a shell gives them."""
 
 
@@ -88,17 +87,17 @@ class Termination(int):
     @classmethod
     def install(cls, last_words: Callable[[], None]) -> None:
         """In the main thread, unless the program's parent wanted SIGTERM ignored."""
-        if _signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        if signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
             return
         handler = cls(signal.SIG_DFL)
         handler._last_words = last_words
-        _signal.signal(signal.SIGTERM, handler)
+        signal.signal(signal.SIGTERM, handler)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=handler.remove)
 
     def remove(self) -> None:
-        if _signal.getsignal(signal.SIGTERM) is self:
-            _signal.signal(signal.SIGTERM, _signal.SIG_DFL)
+        if signal.getsignal(signal.SIGTERM) is self:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         try:

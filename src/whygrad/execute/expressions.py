@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from whygrad.execute.conditions import decided_at
 from whygrad.execute.sites import (
     Child,
     Constant,
@@ -40,10 +43,10 @@ VALUE_ATTRIBUTES = frozenset({"data", "grad", "T", "mT", "H", "mH", "real", "ima
 """Attributes of a tensor that give another tensor."""
 
 PLAIN_BUILTINS = frozenset({
-    "all", "any", "bin", "breakpoint", "callable", "chr", "classmethod", "delattr", "dict", "dir", "divmod", "enumerate", "eval",
-    "exec", "format", "frozenset", "globals", "hasattr", "hash", "hex", "id", "input", "isinstance", "issubclass",
-    "iter", "len", "locals", "oct", "open", "ord", "print", "property", "range", "repr", "reversed", "round", "set",
-    "setattr", "slice", "sorted", "staticmethod", "str", "super", "type", "vars", "zip",
+    "all", "any", "bin", "breakpoint", "callable", "chr", "classmethod", "delattr", "dict", "dir", "divmod",
+    "enumerate", "eval", "exec", "format", "frozenset", "globals", "hasattr", "hash", "hex", "id", "input",
+    "isinstance", "issubclass", "iter", "len", "locals", "oct", "open", "ord", "print", "property", "range", "repr",
+    "reversed", "round", "set", "setattr", "slice", "sorted", "staticmethod", "str", "super", "type", "vars", "zip",
 })  # fmt: skip
 """Builtins that give no tensor: their calls get no tap (their arguments do)."""
 
@@ -56,6 +59,8 @@ class Expressions:
         self.file = file
         self.table = table
         self.scope: list[str] = []
+        self.rereads = True
+        """Whether a tap may read the names of its operands once more."""
         self.imported: dict[str, str] = {}
         self.deleted: set[str] = set()
         for node in ast.walk(tree):
@@ -72,6 +77,15 @@ class Expressions:
                     self.imported[alias.asname or alias.name] = f"{module}.{alias.name}"
             else:
                 self.deleted.update(deleted_names(node))
+
+    @contextmanager
+    def inside(self, name: str, rereads: bool) -> Iterator[None]:
+        """In the body of a function or a class."""
+        before, self.rereads = self.rereads, rereads
+        self.scope.append(name)
+        yield
+        self.scope.pop()
+        self.rereads = before
 
     # --- expressions ------------------------------------------------------------------------------
 
@@ -115,10 +129,14 @@ class Expressions:
         return item
 
     def see_Lambda(self, node: ast.Lambda) -> ast.expr:  # noqa: N802
-        self.scope.append("<lambda>")
-        node.body = self.expression(node.body)
-        self.scope.pop()
+        with self.inside("<lambda>", rereads=True):
+            node.body = self.expression(node.body)
         return node
+
+    def see_IfExp(self, node: ast.IfExp) -> ast.expr:  # noqa: N802
+        at = decided_at(node.test)
+        done = ast.IfExp(self.expression(node.test), self.expression(node.body), self.expression(node.orelse))
+        return located(done, node) if at is None else at.put(done)
 
     def see_Call(self, node: ast.Call) -> ast.expr:  # noqa: N802
         function = node.func
@@ -253,7 +271,7 @@ class Expressions:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _is_number(node.operand):
             return Constant(-node.operand.value), node  # type: ignore[attr-defined]
         if isinstance(node, ast.Name):
-            if node.id in self.deleted or node.id in ("super", "__class__"):
+            if not self.rereads or node.id in self.deleted or node.id in ("super", "__class__"):
                 return Unknown(), node
             names.append(ast.Name(node.id, ast.Load()))
             return Passed(len(names) - 1), node

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import warnings
 from collections.abc import Callable, Iterable
 from importlib import util
@@ -60,11 +59,8 @@ def _folder(path: str) -> str:
 
 
 def _libraries() -> tuple[str, ...]:
-    """Python's library, where packages are installed, and this package."""
-    paths = sysconfig.get_paths()
-    known = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    known.add(os.path.dirname(os.path.dirname(__file__)))
-    return tuple(_folder(path) for path in sorted(known))
+    """Python's own library, and this package."""
+    return _folder(os.path.dirname(os.__file__)), _folder(os.path.dirname(os.path.dirname(__file__)))
 
 
 class OwnImports:

@@ -12,6 +12,7 @@ names do not change.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol, TypeVar

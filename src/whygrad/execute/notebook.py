@@ -43,7 +43,7 @@ def cells(name: str, path: str, document: bytes) -> tuple[tuple[Cell, ...], tupl
 def _code(name: str, document: bytes) -> list[str]:
     """The source of each code cell."""
     try:
-        notebook = json.loads(document)
+        notebook = json.loads(document.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         fault = "is cut off" if error.pos >= len(error.doc.rstrip()) else "is not a notebook"
         raise BadInput(f"{name}:{error.lineno}: {fault}: {error.msg}.") from None

@@ -89,9 +89,13 @@ def _plainly(cell: Cell) -> CodeType:
     except SyntaxError as error:
         line = f":{error.lineno}" if error.lineno else ""
         text = f": {error.text.strip()}" if error.text and error.text.strip() else ""
-        raise BadInput(f"{error.filename or cell.path}{line}: {type(error).__name__}: {error.msg}{text}") from None
+        raise BadInput(f"{_from_here(cell.path)}{line}: {type(error).__name__}: {error.msg}{text}") from None
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise BadInput(f"{cell.path}: cannot be compiled: {error or type(error).__name__}.") from None
+        raise BadInput(f"{_from_here(cell.path)}: cannot be compiled: {error or type(error).__name__}.") from None
+
+
+def _from_here(path: str) -> str:
+    return path.removeprefix(os.path.join(here(), ""))
 
 
 def _show_in_tracebacks(program: Program) -> None:
@@ -167,6 +171,10 @@ class _Run:
             endings.end_as_interrupted()
 
     def _show(self, error: BaseException) -> None:
+        if self._program.kind is Kind.NOTEBOOK and sys.excepthook is sys.__excepthook__:
+            import traceback
+
+            sys.excepthook = traceback.print_exception  # the built-in one reads no source but in files
         try:
             endings.show(error)
         except SystemExit as instead:  # of the program's own excepthook

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from whygrad.execute.assertions import decided_and_raised
+from whygrad.execute.conditions import decided_and_raised, decided_at
 from whygrad.execute.expressions import ASSERTION_ERROR, BINARY, MARK, Expressions, end, is_chain, is_text, located
 from whygrad.execute.sites import OperandForm, Place, Statement, Unknown
 
@@ -83,17 +83,16 @@ class Statements(Expressions):
         return item
 
     def on_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:  # noqa: N802
-        self.scope.append(node.name)
-        node.body = self.block(node.body, docstring=True)
-        self.scope.pop()
+        with self.inside(node.name, rereads=True):
+            node.body = self.block(node.body, docstring=True)
         return [node]
 
     on_AsyncFunctionDef = on_FunctionDef  # noqa: N815
 
     def on_ClassDef(self, node: ast.ClassDef) -> list[ast.stmt]:  # noqa: N802
-        self.scope.append(node.name)
-        node.body = self.block(node.body, docstring=True)
-        self.scope.pop()
+        """A metaclass may give the body a namespace that notes each reading of a name, so ours read none."""
+        with self.inside(node.name, rereads=not (node.bases or node.keywords)):
+            node.body = self.block(node.body, docstring=True)
         return [node]
 
     def on_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
@@ -123,10 +122,19 @@ class Statements(Expressions):
             node.value = self.expression(node.value) if operand is None else node.value
             place.operands = (OperandForm(Unknown(), code=node.target.id), *((operand,) if operand else ()))
             site = self.table.add(place)
+            if not self.rereads:
+                return [node]
             reload = ast.Name(node.target.id, ast.Load())
             return [node, self.report("updated", site, reload, *names, at=node)]
         node.value = self.expression(node.value)
         return [node, self.write(node, node.target, place)]
+
+    def on_If(self, node: ast.If | ast.While) -> list[ast.stmt]:  # noqa: N802
+        at = decided_at(node.test)
+        self.descend(node)
+        return [node if at is None else at.put(node)]
+
+    on_While = on_If  # noqa: N815
 
     def on_Assert(self, node: ast.Assert) -> list[ast.stmt]:  # noqa: N802
         """Becomes `if not condition: check(False); raise AssertionError(message)`, then `check(True)`.
@@ -252,7 +260,7 @@ class Statements(Expressions):
         else:
             names = []
         names = [name for name in names if name != "_"]
-        if not names:
+        if not names or not self.rereads:
             return []
         place = self.place(node)
         place.targets = tuple(names)

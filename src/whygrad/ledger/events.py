@@ -355,13 +355,14 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
 class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a step did to one parameter: the gradient that it used, and the norms of the change and of the data.
 
-    `changed` is False where not a bit of the parameter moved; `after` is the parameter's value now, if small.
+    Norms are None where they were not measured. `changed` is False where not a bit of the parameter moved;
+    `after` is the parameter's value now, if small.
     """
 
     tensor: TensorId
     grad: Value | None
-    change: float | str
-    size: float | str
+    change: float | str | None = None
+    size: float | str | None = None
     changed: bool = True
     after: Value | None = None
 

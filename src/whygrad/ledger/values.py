@@ -37,7 +37,7 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tensor's value at one moment.
 
     `items` holds all elements in row-major order when the tensor is small. Otherwise `norm` (Euclidean),
-    `low` and `high` are taken over all elements, and `nan`/`inf` count those that are not finite.
+    `low` and `high` are taken over all elements (None: not taken), and `nan`/`inf` count those that are not finite.
     """
 
     shape: tuple[int, ...]

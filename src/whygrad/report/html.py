@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
@@ -61,18 +61,24 @@ class Table(Part, frozen=True):
     left_out: int
 
 
-def render(ledger: Ledger, *, derivations: Derivations | None = None) -> str:
-    """The page of a recorded run. `derivations` are shown with the history of their tensor."""
+def render(
+    ledger: Ledger, *, derivations: Derivations | None = None, explanation: Sequence[str] = ()
+) -> str:
+    """The page of a recorded run. `derivations` are shown with the history of their tensor,
+    `explanation` (why the program failed, a sentence each) with its failure.
+    """
     report = view(ledger)
     limits = Limits()
-    page = _page(ledger, fit(report, limits), limits, derivations or {})
+    page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation)
     while len(page.encode()) > PAGE_BYTES and limits.rows:
         limits = limits.halved()
-        page = _page(ledger, fit(report, limits), limits, derivations or {})
+        page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation)
     return page
 
 
-def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations) -> str:
+def _page(
+    ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations, explanation: Sequence[str]
+) -> str:
     report = fitted.report
     main = ledger.main_path()
     listings = set_files(report.sources, places(report), main, shown=limits.shown, folded=limits.folded)
@@ -87,6 +93,7 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations)
             anchors=anchors,
             listings=listings,
             notices=tuple(_notices(fitted, anchors)),
+            explanation=[visible(sentence) for sentence in explanation],
             tables=tuple(_tables(fitted)),
             name=os.path.basename(report.run.program) or report.run.program,
             command=" ".join((report.run.program, *report.run.argv[1:])),

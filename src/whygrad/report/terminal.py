@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,17 +39,19 @@ def render(
     color: bool = False,
     unicode: bool = True,
     derivations: Derivations | None = None,
+    explanation: Sequence[str] = (),
 ) -> str:
     """The report of a ledger as text.
 
     `verbose` tells everything, `width` is that of the terminal (None: ask it), `color` adds escape codes, and
-    without `unicode` the text is pure ASCII. `derivations` are shown under the history of their tensor.
+    without `unicode` the text is pure ASCII. `derivations` are shown under the history of their tensor,
+    `explanation` (why the program failed, a sentence each) under its failure.
     """
     pen = Pen(glyphs=UNICODE if unicode else ASCII, verbose=verbose)
     width = max(width or shutil.get_terminal_size().columns, NARROWEST)
     with _frozen_heap():
         report = view(ledger)
-        text = drawn(header(report.run, pen), list(sections(report, pen, derivations or {})), width=width, color=color)
+        text = drawn(header(report.run, pen), list(sections(report, pen, derivations or {}, explanation)), width=width, color=color)
     return text if unicode else text.encode("ascii", "backslashreplace").decode("ascii")
 
 
@@ -69,9 +71,11 @@ def _frozen_heap() -> Iterator[None]:
         gc.unfreeze()
 
 
-def sections(report: Report, pen: Pen, derivations: Derivations) -> Iterator[Section]:
+def sections(
+    report: Report, pen: Pen, derivations: Derivations, explanation: Sequence[str] = ()
+) -> Iterator[Section]:
     """The sections in reading order; one without anything to say is left out."""
-    yield from filter(None, (failures(report, pen), not_finite(report, pen)))
+    yield from filter(None, (failures(report, pen, explanation), not_finite(report, pen)))
     yield gradients(report, pen, derivations)
     rest = (modules, grad_modes, passes, optimizers, checks, warnings, cuts, frozen, writes, recording)
     for section in rest:

@@ -95,6 +95,9 @@ class Traces:
         steps.lr_last = event.lr
         for update in event.updates:
             parameter = self._parameter(steps, update.tensor)
+            if update.change is None or update.size is None:
+                steps.moved[update.tensor] = replace(parameter, steps=parameter.steps + 1)
+                continue
             change, size = as_float(update.change), as_float(update.size)
             steps.moved[update.tensor] = replace(
                 parameter,

@@ -6,9 +6,11 @@ ledger, and not later than the moment that was asked about.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import textwrap
+import warnings
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ from whygrad.execute.sites import SiteTable
 from whygrad.ledger import Ledger, events
 
 PATH = "program.py"
+IMPORTS = "import torch, torch.nn as nn, torch.nn.functional as F"
 
 
 class Sink(list[Any]):
@@ -32,13 +35,15 @@ def recorded(source: str, depth: str = "full") -> Ledger:
     """The ledger of a program that runs here; an exception that it does not catch ends it as usual."""
     sink, table = Sink(), SiteTable()
     session = Session(sink, table, depth)
-    code = instrument(textwrap.dedent(source).strip() + "\n", PATH, table, session.taps).instrumented
-    names = {"__name__": "__main__", "torch": torch, "nn": torch.nn, "F": torch.nn.functional}
+    program = textwrap.dedent(source).strip() + "\n"
+    code = instrument(program, PATH, table, session.taps, _with_imports).instrumented
+    names = {"__name__": "__main__"}
     torch.manual_seed(0)
     how, error = "returned", None
     session.start()
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             exec(code, names)
     except Exception as raised:
         how, error = "exception", raised
@@ -46,6 +51,11 @@ def recorded(source: str, depth: str = "full") -> Ledger:
         torch.set_grad_enabled(True)
         session.finish(how, int(error is not None), error)
     return Ledger(events.Header(whygrad="0", schema=1, program=PATH, depth=depth), sink)
+
+
+def _with_imports(tree: ast.Module) -> None:
+    """Put the imports on line 1 too, so that the program's own lines keep their numbers."""
+    tree.body[:0] = ast.parse(IMPORTS).body
 
 
 def ask(ledger: Ledger, target: str, line: int | None = None) -> Answer:

@@ -81,8 +81,8 @@ def test_written_in_place_after_it_was_saved() -> None:
     answer = asked(source, "error")
     assert answer.reason == "written in place"
     assert answer.headline.text == (
-        "Line 5 raised RuntimeError: `s.add_(1)` (line 4) wrote into s in place after `w.sigmoid()` (line 2) had saved it "
-        "for its backward."
+        "Line 5 raised RuntimeError: `s.add_(1)` (line 4) wrote into s in place after `w.sigmoid()` (line 2) had saved "
+        "it for its backward."
     )
     assert "It was saved at version 0; this backward found it at version 1." in text(answer)
 
@@ -108,7 +108,9 @@ def test_an_embedding_that_renormalises_its_weight() -> None:
     rows = embedding(torch.tensor([1, 2]))
     (scores.sum() + rows.sum()).backward()
     """
-    assert "wrote into embedding.weight in place after `embedding.weight @ torch.ones(5, 2" in text(asked(source, "error"))
+    assert "wrote into embedding.weight in place after `embedding.weight @ torch.ones(5, 2" in text(
+        asked(source, "error")
+    )
 
 
 def test_no_history_names_the_cut() -> None:
@@ -126,8 +128,8 @@ def test_no_history_names_the_cut() -> None:
 def test_no_history_since_nothing_required_grad() -> None:
     answer = asked("x = torch.tensor(4.0)\ny = x ** 2\ny.backward()", "error")
     assert answer.headline.text == (
-        "Line 3 raised RuntimeError: y, computed by `x ** 2` (line 2), has no history: nothing that it was computed from "
-        "requires grad."
+        "Line 3 raised RuntimeError: y, computed by `x ** 2` (line 2), has no history: nothing that it was computed "
+        "from requires grad."
     )
     assert "`torch.tensor(4.0)` (line 1) made x without requires_grad=True." in text(answer)
 
@@ -168,7 +170,10 @@ def test_a_loss_that_is_no_scalar() -> None:
 def test_a_broken_contract_names_the_module_and_who_made_the_input() -> None:
     answer = ask(gradient_lab(), "error")
     assert answer.reason == "broken contract"
-    assert "Line 47 raised RuntimeError (caught at line 48): model.0 got an input that does not fit." in answer.headline.text
+    assert (
+        "Line 47 raised RuntimeError (caught at line 48): model.0 got an input that does not fit."
+        in answer.headline.text
+    )
     assert "`torch.tensor([[3.0, 4.0, 5.0]])` (line 47) made its input of shape (1, 3)." in text(answer)
 
 

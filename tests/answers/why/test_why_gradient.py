@@ -27,9 +27,7 @@ def test_two_backwards_are_a_sum_without_a_reset_between() -> None:
 def test_after_a_reset_only_what_came_since_counts() -> None:
     answer = ask(gradient_lab(), "w.grad")
     assert answer.headline.text == "w.grad is 20 at the end: backward #3 (line 23) set it, through w * 2.0 (line 23)."
-    assert answer.sentences[0].text == (
-        "Before that, `w.grad = None` (line 22) had emptied the buffer, which held 40."
-    )
+    assert answer.sentences[0].text == ("Before that, `w.grad = None` (line 22) had emptied the buffer, which held 40.")
 
 
 def test_terms_of_one_backward_are_told_apart() -> None:
@@ -94,7 +92,9 @@ def test_backward_onto_zeros() -> None:
     assert "added it onto the zeros that were there" in ask(ledger, "m.weight.grad").headline.text
     zeroed = ask(ledger, "m.weight.grad", 4)
     assert zeroed.reason == "zeroed"
-    assert "`optimizer.zero_grad(set_to_none=False)` (line 4) set it to zeros (it held [[1, 1]])" in zeroed.headline.text
+    assert (
+        "`optimizer.zero_grad(set_to_none=False)` (line 4) set it to zeros (it held [[1, 1]])" in zeroed.headline.text
+    )
 
 
 def test_clipping_and_hand_written_scaling_are_told_in_order() -> None:
@@ -152,13 +152,35 @@ def test_module_parameters_say_through_which_module() -> None:
 
 def test_large_gradients_are_told_by_shape_and_norm() -> None:
     answer = asked("m = nn.Linear(10, 7)\nm(torch.ones(1, 10)).sum().backward()", "m.weight.grad")
-    assert answer.headline.text.startswith("m.weight.grad is a tensor of shape (7, 10), norm 8.367, elements from 1 to 1")
+    assert answer.headline.text.startswith(
+        "m.weight.grad is a tensor of shape (7, 10), norm 8.367, elements from 1 to 1"
+    )
 
 
 def test_folded_steps_are_counted_and_not_invented() -> None:
     answer = ask(folded_loop(), "model.weight.grad")
     assert answer.reason == "recorded lightly"
     assert "in steps 4 to 303 it was written 300 times and reset 300 times" in answer.headline.text
+    assert "The last write recorded in full was backward #3 (line 8): [[0.1667, 0.08333]]" in text(answer)
+
+
+def test_steps_that_were_recorded_lightly_are_looked_through() -> None:
+    source = """
+    enc, head = nn.Linear(4, 4), nn.Linear(4, 1)
+    optimizer = torch.optim.SGD([*enc.parameters(), *head.parameters()], 0.1)
+    for _ in range(50):
+        loss = head(enc(torch.ones(2, 4)).detach()).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    ledger = recorded(source, depth="auto")
+    cut = ask(ledger, "enc.weight.grad")
+    assert cut.reason == "cut: detach"
+    assert "were recorded lightly; nothing wrote it there either." in text(cut)
+    assert ask(ledger, "head.weight.grad").reason == "recorded lightly"
+    assert ask(ledger, "loss").headline.text.startswith("loss was ")
+    assert "when last recorded in full (step " in ask(ledger, "loss").headline.text
 
 
 def test_a_pass_that_failed_adds_nothing() -> None:
@@ -229,6 +251,7 @@ def test_a_write_through_data_is_shown_where_the_version_counter_is_silent() -> 
     u.data.fill_(100.0)
     l.backward()
     """
-    assert "`u.data.fill_(100.0)` (line 4) wrote into u unseen by autograd, after `u * u` (line 3) had saved it" in text(
-        asked(source, "w.grad")
+    assert (
+        "`u.data.fill_(100.0)` (line 4) wrote into u unseen by autograd, after `u * u` (line 3) had saved it"
+        in text(asked(source, "w.grad"))
     )

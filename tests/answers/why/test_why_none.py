@@ -24,13 +24,17 @@ def test_reset_by_an_optimizer() -> None:
     m(torch.ones(1, 2)).sum().backward()
     optimizer.zero_grad()
     """
-    assert "`optimizer.zero_grad()` (line 4) reset it; until then it held [[1, 1]]" in text(asked(source, "m.weight.grad"))
+    assert "`optimizer.zero_grad()` (line 4) reset it; until then it held [[1, 1]]" in text(
+        asked(source, "m.weight.grad")
+    )
 
 
 def test_no_backward_yet_at_that_line() -> None:
     answer = ask(gradient_lab(), "w.grad", 8)
     assert answer.reason == "no backward yet"
-    assert answer.headline.text == "w.grad is None at line 8: no backward had run by then; the first one runs at line 9."
+    assert (
+        answer.headline.text == "w.grad is None at line 8: no backward had run by then; the first one runs at line 9."
+    )
 
 
 def test_no_backward_at_all() -> None:
@@ -51,11 +55,16 @@ def test_no_backward_since_the_tensor_was_made() -> None:
 def test_made_without_requires_grad() -> None:
     answer = asked("x = torch.tensor(4.0)\nw = torch.tensor(1.0, requires_grad=True)\n(x * w).backward()", "x.grad")
     assert answer.reason == "created without requires_grad"
-    assert "x does not require grad; `torch.tensor(4.0)` (line 1) made it without requires_grad=True." in answer.headline.text
+    assert (
+        "x does not require grad; `torch.tensor(4.0)` (line 1) made it without requires_grad=True."
+        in answer.headline.text
+    )
 
 
 def test_integer_dtype() -> None:
-    answer = asked("w = torch.tensor([1, 2])\nv = torch.tensor(2.0, requires_grad=True)\n(w * v).sum().backward()", "w.grad")
+    answer = asked(
+        "w = torch.tensor([1, 2])\nv = torch.tensor(2.0, requires_grad=True)\n(w * v).sum().backward()", "w.grad"
+    )
     assert answer.reason == "integer dtype"
     assert "its dtype is int64" in answer.headline.text
 
@@ -105,7 +114,9 @@ def test_a_name_that_passed_from_a_leaf_to_a_result() -> None:
     """
     answer = asked(source, "w.grad")
     assert answer.reason == "not a leaf"
-    assert "The leaf that was called w before is another tensor: `torch.ones(1, requires_grad=True)` (line 1)" in text(answer)
+    assert "The leaf that was called w before is another tensor: `torch.ones(1, requires_grad=True)` (line 1)" in text(
+        answer
+    )
 
 
 def test_a_recorded_in_place_write_makes_a_result() -> None:
@@ -183,7 +194,9 @@ def test_under_no_grad_with_the_line_that_entered_it() -> None:
     """
     answer = asked(source, "first.weight.grad")
     assert answer.reason == "cut: no_grad"
-    assert "`first(torch.ones(8, 4))` (line 3) ran under no_grad, entered by `with torch.no_grad():` (line 2)" in text(answer)
+    assert "`first(torch.ones(8, 4))` (line 3) ran under no_grad, entered by `with torch.no_grad():` (line 2)" in text(
+        answer
+    )
 
 
 def test_no_grad_inside_a_module() -> None:
@@ -261,7 +274,10 @@ def test_a_derivative_whose_graph_does_not_lead_back() -> None:
 
 
 def test_inputs_that_leave_it_out() -> None:
-    source = "a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)\n(a * b).sum().backward(inputs=[a])"
+    source = """
+    a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    (a * b).sum().backward(inputs=[a])
+    """
     answer = asked(source, "b.grad")
     assert answer.reason == "not among inputs"
     assert "was told to write only a (inputs=...)" in answer.headline.text

@@ -22,7 +22,7 @@ print("cwd:", os.path.basename(os.getcwd()), os.listdir("."))
 print("source:", inspect.getsource(__main__).count("\n"), inspect.getsourcefile(__main__), inspect.getmodule(sys._getframe()) is __main__)
 print("flags:", sys.flags)
 print("assertions:", __debug__)
-print("module names:", [name for name in ("torch", "numpy", "rich", "click", "jinja2", "msgspec") if name in sys.modules])
+print("module names:", [name for name in ("torch", "numpy", "json", "re", "rich", "jinja2", "sympy") if name in sys.modules])
 
 
 def where():

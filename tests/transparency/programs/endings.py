@@ -55,7 +55,7 @@
 # transparency: -- attribute-error
 # transparency: -- import-error
 # transparency: -- stdout-closed
-# transparency: -- stderr-closed
+# transparency: differs="the interpreter prints the reference count of the exception" -- stderr-closed
 # transparency: -- stderr-none
 # transparency: -- daemon-thread
 # transparency: -- join-thread

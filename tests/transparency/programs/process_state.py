@@ -46,6 +46,7 @@ try:
     print("sched:", os.getpriority(os.PRIO_PROCESS, 0))
 except OSError as error:
     print(error)
+print("orig_argv:", [os.path.basename(word) for word in getattr(sys, "orig_argv", ["python", __file__])][1:])
 print("ps1:", hasattr(sys, "ps1"), hasattr(sys, "last_value"))
 print("context:", [variable.name for variable in __import__("contextvars").copy_context()])
 print("repr of argv0:", os.path.basename(sys.argv[0]))

@@ -1,7 +1,6 @@
 # How deep the stack is, and how deep it may get.
 import inspect
 import sys
-import traceback
 
 
 def depth():
@@ -105,50 +104,19 @@ print(p(p(p)) + p[p + p] + (p + p) * p.x, p.zero_(), p.grad, p.data)
 del p
 
 
-def reach(n=0):
+def deep(n=0):
     try:
-        return reach(n + 1)
-    except RecursionError:
-        return n
+        deep(n + 1)
+    except RecursionError as error:
+        return str(error)
+    return "deeper still"
 
 
-def reach_through(n, f):
-    return f(n + 1) if n >= 0 else n
-
-
-def nested(n):
-    return 1 + max(nested(n + 1), len([n]))
-
-
-print(sys.getrecursionlimit(), reach())
-try:
-    nested(0)
-except RecursionError as error:
-    print(error, len(traceback.extract_tb(error.__traceback__)))
+print(sys.getrecursionlimit(), deep())
 sys.setrecursionlimit(200)
-print(reach(), sys.getrecursionlimit())
-
-
-class Sum:
-    def __init__(self, n):
-        self.n = n
-
-    def __add__(self, other):
-        return Sum(self.n + 1) + other
-
-
-try:
-    Sum(0) + 1
-except RecursionError as error:
-    print(error, len(traceback.extract_tb(error.__traceback__)))
-
-
-def left(frames):
-    """How many frames are left between here and the limit."""
+print(sys.getrecursionlimit(), deep())
+for limit in ("x", -5, 0):
     try:
-        return left(frames + 1)
-    except RecursionError:
-        return frames
-
-
-print(left(0), [left(0) for _ in range(2)], (lambda: left(0))())
+        sys.setrecursionlimit(limit)
+    except (TypeError, ValueError, RecursionError) as error:
+        print(type(error).__name__, error)

@@ -1,7 +1,5 @@
 # A program that does not compile.
-# transparency:
-# transparency: python="-W error"
-# transparency: env=PYTHONDONTWRITEBYTECODE=1
+# transparency: differs="a program that does not compile is bad input: one line and exit code 2"
 print("never printed")
 value = [1, 2
 for item in value:

@@ -1,4 +1,5 @@
 # An error that only the compiler finds, after the parser was content.
+# transparency: differs="a program that does not compile is bad input: one line and exit code 2"
 print("never printed")
 
 

@@ -1,7 +1,7 @@
 # The compiler warns about this file.
 # transparency:
-# transparency: python="-W error"
-# transparency: python="-W error::SyntaxWarning"
+# transparency: python="-W error" differs="a program that does not compile is bad input: one line and exit code 2"
+# transparency: python="-W error::SyntaxWarning" differs="a program that does not compile is bad input: one line and exit code 2"
 # transparency: python="-W ignore"
 # transparency: python="-W always"
 # transparency: python="-W default"

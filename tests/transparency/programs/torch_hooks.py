@@ -57,7 +57,7 @@ handles += [
     torch.nn.modules.module.register_module_forward_pre_hook(note("global pre")),
     torch.nn.modules.module.register_module_full_backward_hook(note("global backward")),
     torch.nn.modules.module.register_module_module_registration_hook(note("global registration")),
-    torch.nn.modules.module.register_module_parameter_registration_hook(note("global parameter")),
+    torch.nn.modules.module.register_module_parameter_registration_hook(lambda module, name, parameter: order.append(("global parameter", name, tuple(parameter.shape)))),
 ]
 registries(model[0])
 x = torch.ones(3, 2, requires_grad=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 ROUNDING = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
 """The distance from 1 to the next number, by dtype."""
 
-SLACK = {"float64": 4096, "float32": 840, "bfloat16": 8, "float16": 20}
+SLACK = {"float64": 4096, "float32": 840, "bfloat16": 4, "float16": 8}
 """How many such distances a gradient of moderate size may gather.
 
 In float32, 840 of them are 1e-4 of the gradient's scale: a sum of n terms that cancel nothing gathers about the

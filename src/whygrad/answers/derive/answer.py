@@ -12,6 +12,7 @@ from whygrad.answers.derive.comparison import Comparison
 from whygrad.answers.derive.derivation import Derivation, Status
 from whygrad.answers.derive.graph import NotDerivedError
 from whygrad.answers.derive.history import History
+from whygrad.answers.derive.nodes import foreign_node, other_ways
 from whygrad.answers.derive.numeric import Budget
 from whygrad.answers.derive.observed import Written, observed
 from whygrad.answers.derive.rebuild import rebuild
@@ -95,12 +96,18 @@ def _derive(history: History, ledger: Ledger, written: Written, budget: Budget) 
         if began is None:
             raise NotDerivedError("the beginning of the backward was not recorded")
         seen = observed(written)
+        foreign = foreign_node(ledger, began, target)
+        if foreign is not None:
+            where = ledger.where(foreign.site)
+            raise NotDerivedError(
+                f"{foreign.name} ({where}) is a backward of its own making, which no operation explains"
+            )
         graph = rebuild(history, ledger, began, target)
         budget.spend(REBUILD_WORK + STEP_WORK * len(graph.steps))
         done = replay(graph)
         results = [result for step in done.moving for result in step.results if result is not None]
         dtype = coarsest([seen.dtype, *(result.dtype for result in results)])
-        doubt = seen.doubt or graph.doubt or ("; ".join(done.solved) if done.solved else "")
+        doubt = seen.doubt or graph.doubt or other_ways(ledger, done, written.contributions) or "; ".join(done.solved)
         compare = Comparison(done, seen, dtype, doubt, budget)
         empty = msgspec.structs.replace(empty, places=(graph.where,), shape=done.target.shape)
         try:

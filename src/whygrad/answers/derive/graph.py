@@ -11,7 +11,7 @@ from typing import Any, NewType
 import msgspec
 
 from whygrad.answers.derive.operations.table import Array
-from whygrad.ledger.events import TensorId
+from whygrad.ledger.events import SiteId, TensorId
 from whygrad.ledger.values import Value
 
 Slot = NewType("Slot", int)
@@ -62,6 +62,7 @@ class Step(msgspec.Struct, frozen=True):
     results: tuple[Result | None, ...]
     code: str
     where: str
+    site: SiteId | None = None
     choices: tuple[dict[str, Any], ...] = ({},)
 
     def refs(self) -> list[Slot]:

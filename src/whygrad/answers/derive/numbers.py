@@ -25,7 +25,7 @@ def shown(value: float) -> str:
     >>> shown(20.0), shown(0.30000000000000004), shown(2.0 / 3.0)
     ('20', '0.3', '0.666667')
     """
-    return str(int(value)) if abs(value) < 1e6 and value == int(value) else f"{value:.6g}"
+    return str(int(value)) if abs(value) < 1e9 and value == int(value) else f"{value:.6g}"
 
 
 def listed(array: Array) -> str:

@@ -215,7 +215,8 @@ class _Rebuilder:
         """The tensors that a maker used."""
         maker = version.maker
         if isinstance(maker, Operation):
-            return list(_tensors_of(maker.inputs))
+            written = maker.outputs[:1] if maker.in_place else ()
+            return [*_tensors_of(maker.inputs), *written]
         assert isinstance(maker, ModuleCalled)
         module = self.ledger.module(maker.module)
         inputs = [shape.tensor for shape in maker.inputs if shape.tensor is not None]
@@ -250,7 +251,7 @@ class _Rebuilder:
         else:
             arguments, keywords = self.arguments(maker, f"`{code or name}` ({where})")
         function = None if name == GRADIENT else find(name) or unknown(name)
-        step = Step(name, function, arguments, keywords, results, code, where)
+        step = Step(name, function, arguments, keywords, results, code, where, maker.site)
         self.check_hidden_writes(step, maker.seq)
         self.steps.append(step)
 
@@ -259,7 +260,10 @@ class _Rebuilder:
         keywords: dict[str, Any] = {}
         if not maker.inputs:
             raise NotDerivedError(f"the operands of {said} were not recorded")
-        for operand in maker.inputs:
+        operands = maker.inputs
+        if maker.in_place and not operands[0].known and not operands[0].keyword:  # `y += 1`: y is what was written
+            operands = (Operand(tensor=maker.outputs[0]), *operands[1:])
+        for operand in operands:
             if operand.keyword in IGNORED or (operand.keyword in LEGACY and operand.constant is None):
                 continue
             if operand.known:
@@ -283,11 +287,13 @@ class _Rebuilder:
             form = modules.form(module, maker.training) if module is not None else None
         except modules.UnrecordedError as missing:
             assert module is not None
-            raise NotDerivedError(f"{module.path} ({where}) computes with {missing}, which were not recorded") from None
+            said = module.path or module.kind
+            raise NotDerivedError(f"{said} ({where}) computes with {missing}, which were not recorded") from None
+        path = "" if module is None or module.path == module.kind else module.path
         if module is None or form is None:
             kind = module.kind if module is not None else "a module"
-            path = f" {module.path}" if module is not None and module.path != module.kind else ""
-            raise NotDerivedError(f"what {kind}{path} ({where}) computes inside is not replayed")
+            said = f"{kind} {path}" if path else kind
+            raise NotDerivedError(f"what {said} ({where}) computes inside is not replayed")
         function = find(form.operation)
         assert function is not None, form.operation
         if any(shape.tensor is None for shape in maker.inputs):
@@ -296,10 +302,9 @@ class _Rebuilder:
         named = dict(module.parameters)
         keywords = {keyword: self.reference(named[name], maker.seq) for keyword, name in form.parameters.items()}
         results = self.results(maker, [shape.tensor for shape in maker.outputs])
-        code = f"{module.path}(...)" if module.path != module.kind else module.kind
-        step = Step(
-            form.operation, function, tuple(inputs), keywords | form.constants, results, code, where, form.choices
-        )
+        code = f"{path or module.kind}(...)"
+        given = keywords | form.constants
+        step = Step(form.operation, function, tuple(inputs), given, results, code, where, maker.site, form.choices)
         self.check_hidden_writes(step, maker.seq)
         self.steps.append(step)
 

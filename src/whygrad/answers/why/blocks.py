@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from whygrad.ledger import Ledger
-from whygrad.ledger.events import Ended, Raised, Site
+from whygrad.ledger.events import AnyEvent, Ended, Raised, Site, SiteId
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -43,37 +42,46 @@ def block_of(text: str, line: int) -> Block:
     return best
 
 
-def passed_silently(ledger: Ledger, path: str, block: Block) -> int | None:
-    """The last event before the block went on past the line; None where nothing shows that it did.
+class Crossing:
+    """Watches the events go by for the moments at which a block goes on past a line.
 
-    The statement was passed where something is recorded before it and then something after it, in the same
-    function, with no exception in between.
+    The line's statement was passed where something is recorded before it and then something after it, in the same
+    function, with no exception in between. `last` is the last event before the block was seen to have gone on.
     """
-    sites: dict[int, Site] = {}
-    crossed: int | None = None
-    before = 0
-    last = 0
-    for event in ledger:
+
+    def __init__(self, path: str, block: Block) -> None:
+        self.last: int | None = None
+        self._path = path
+        self._block = block
+        self._sites: dict[SiteId, Site] = {}
+        self._before = 0
+        self._previous = 0
+
+    def see(self, event: AnyEvent) -> None:
         if isinstance(event, Site):
-            if event.path == path and event.function == block.function:
-                sites[event.id] = event
-            continue
-        site = sites.get(event.site) if event.site is not None else None
-        if isinstance(event, Ended) and before and event.how == "returned" and block.function == "<module>":
-            crossed = last
-        if site is not None and block.first <= site.line <= block.last:
-            if site.end_line < block.start:
-                if before and site.line < before:
-                    crossed = last
-                before = 0 if isinstance(event, Raised) else site.line
-            elif site.line > block.end:
-                if before:
-                    crossed = last
-                before = 0
-            else:
-                before = 0
-        last = event.seq
-    return crossed
+            if event.path == self._path and event.function == self._block.function:
+                self._sites[event.id] = event
+            return
+        site = self._sites.get(event.site) if event.site is not None else None
+        if site is not None and self._block.first <= site.line <= self._block.last:
+            self._pass(site, isinstance(event, Raised))
+        elif (
+            isinstance(event, Ended) and self._before and event.how == "returned" and self._block.function == "<module>"
+        ):
+            self.last = self._previous
+        self._previous = event.seq
+
+    def _pass(self, site: Site, is_raised: bool) -> None:
+        """Something happened in the block: before the line, at it, or after it."""
+        block = self._block
+        if site.end_line < block.start:
+            if self._before and site.line < self._before:  # the next turn of a loop
+                self.last = self._previous
+            self._before = 0 if is_raised else site.line
+            return
+        if site.line > block.end and self._before:
+            self.last = self._previous
+        self._before = 0
 
 
 def _blocks(node: ast.AST, function: tuple[str, ...]) -> Iterator[tuple[list[ast.stmt], tuple[str, ...]]]:

@@ -81,6 +81,9 @@ def buffer_at(ledger: Ledger, tensor: TensorId, moment: Moment) -> Buffer:
                     steps = []
                 steps.append(event)
                 value, ever = event.after, True
+            case Light(fold=BufferFold(writes=0)):
+                if event.fold.resets:
+                    steps, value = [], None
             case Light():
                 if event.fold.resets:
                     steps = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from whygrad.answers.why.answer import Sentence
@@ -59,7 +61,7 @@ CUTS = {
 
 def cut_text(ledger: Ledger, made: Made) -> str:
     """A clause: what the line did that took the history away."""
-    place = f"`{shortened(made.code)}` ({ledger.where(made.site)})" if made.code else quoted(ledger, made.site)
+    place = f"`{shortened(made.code)}` ({_where(ledger, made)})" if made.code else quoted(ledger, made.site)
     if made.cut in GRAD_MODES:
         who = place
         if made.module and made.module not in code_of(ledger, made.site):
@@ -88,7 +90,13 @@ def _grad_mode(ledger: Ledger, made: Made) -> str:
 def cut_short(ledger: Ledger, made: Made) -> str:
     """The cut in two words and its line, for a headline: `detach() at line 6`."""
     name = GRAD_MODES.get(made.cut) or (CUTS[made.cut].name if made.cut in CUTS else f"`{code_of(ledger, made.site)}`")
-    return f"{name} at {ledger.where(made.site)}"
+    return f"{name} at {_where(ledger, made)}"
+
+
+def _where(ledger: Ledger, made: Made) -> str:
+    """The place of a computation; of one that only the text shows, the line of that text in the same file."""
+    where = ledger.where(made.site)
+    return re.sub(r"\d+$", str(made.line), where) if made.line else where
 
 
 def cut_events(ledger: Ledger, made: Made) -> tuple[int, ...]:

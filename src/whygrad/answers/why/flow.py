@@ -16,6 +16,7 @@ from whygrad.ledger.events import (
     GradModeChanged,
     Module,
     ModuleCalled,
+    Named,
     Operand,
     Operation,
     RequiresGradChanged,
@@ -39,7 +40,7 @@ class Made(msgspec.Struct, frozen=True):
 
     `cut` says what took the history away, if something did: what `Operation.cut` names, or the grad mode
     (`no_grad`, `inference_mode`), or `integer dtype`. `module` is the module's path where a module computed it;
-    `code` is what the program's text says of it, where that is more than its site.
+    `code` and `line` are what the program's text says of it, where that is more than its site.
     """
 
     seq: int
@@ -52,6 +53,7 @@ class Made(msgspec.Struct, frozen=True):
     module: str = ""
     mode: str = ""
     code: str = ""
+    line: int = 0
     thread: int = 0
 
 
@@ -161,7 +163,9 @@ class Flow:
         for event in self._ledger:
             if event.seq > upto:
                 return
-            if isinstance(event, GradModeChanged):
+            if isinstance(event, Named):
+                links.bind(event)
+            elif isinstance(event, GradModeChanged):
                 modes[event.thread] = event.mode
             elif isinstance(event, RequiresGradChanged) and event.to:
                 self._requires[event.tensor] = True
@@ -261,8 +265,9 @@ def _taking(event: Operation, link: Link) -> Made:
     """The taking of a value that no event tells of: the program's text shows it in the operand of `event`."""
     return Made(
         seq=event.seq,
-        site=link.site,
+        site=event.site,
         code=link.text,
+        line=link.line,
         function=link.taken,
         inputs=(link.tensor,),
         outputs=(_taken(link),),

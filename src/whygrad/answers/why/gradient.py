@@ -29,7 +29,7 @@ LONG = 300
 def explain_gradient(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, moment: Moment) -> Answer:
     """The answer for a buffer that holds something."""
     if buffer.light and isinstance(buffer.steps[-1], Light):
-        return _lightly(about, buffer, moment)
+        return _lightly(ledger, about, tensor, buffer, moment)
     subject = f"{about} is {value_text(buffer.value)} at {moment.text}"
     if buffer.changes:
         reason, headline, sentences = explain_change(ledger, subject, buffer)
@@ -167,7 +167,7 @@ def _zeroed(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sentence
     return "zeroed", Sentence(text, (reset.seq,)), []
 
 
-def _lightly(about: str, buffer: Buffer, moment: Moment) -> Answer:
+def _lightly(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, moment: Moment) -> Answer:
     light = buffer.light[-1]
     fold = light.fold
     known = ""
@@ -180,8 +180,20 @@ def _lightly(about: str, buffer: Buffer, moment: Moment) -> Answer:
         f"it was written {fold.writes} times and reset {fold.resets} times{known}."
     )
     hint = Sentence("Every write is recorded where the program is run in full depth.", (light.seq,))
+    before = [event for event in ledger.history(tensor) if event.seq < light.seq and isinstance(event, GradWritten)]
+    sentences: tuple[Sentence, ...] = (hint,)
+    if before:
+        parts = arrived(ledger, before[-1])
+        way = f", through {all_through(parts)}" if parts and parts[0].through else ""
+        by = f"backward #{before[-1].backward} ({ledger.where(before[-1].site)})"
+        told = f"The last write recorded in full was {by}: {short_text(before[-1].after)}{way}."
+        sentences = (Sentence(told, (before[-1].seq,)), hint)
     return Answer(
-        about=about, reason="recorded lightly", moment=moment, headline=Sentence(text, (light.seq,)), sentences=(hint,)
+        about=about,
+        reason="recorded lightly",
+        moment=moment,
+        headline=Sentence(text, (light.seq,)),
+        sentences=sentences,
     )
 
 

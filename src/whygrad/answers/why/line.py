@@ -32,6 +32,7 @@ from whygrad.ledger.events import (
     OptimizerStepped,
     Raised,
     Tensor,
+    Update,
 )
 
 SHOWN = 6
@@ -182,7 +183,7 @@ def _step(ledger: Ledger, moment: Moment, step: OptimizerStepped) -> Answer:
     text = f"{quoted(ledger, step.site)} made a step of {kind}: it changed {moved} of {held}."
     sentences = []
     for update in step.updates[:SHOWN]:
-        effect = f"moved by {number_text(update.change)} (norm)" if update.changed else "did not move by a bit"
+        effect = _moved(update) if update.changed else "did not move by a bit"
         told = f"{ledger.describe(update.tensor)}, with grad {short_text(update.grad)}, {effect}."
         sentences.append(Sentence(told, (step.seq,)))
     if step.skipped:
@@ -195,3 +196,7 @@ def _grad_mode(ledger: Ledger, moment: Moment, change: GradModeChanged) -> Answe
     by, verb = quoted(ledger, change.site), "entered" if change.entered else "left"
     text = f"{by} {verb} {change.by}: from then on {MODES.get(change.mode, change.mode)}."
     return _answer(moment, "grad mode", Sentence(text, (change.seq,)))
+
+
+def _moved(update: Update) -> str:
+    return "was changed" if update.change is None else f"moved by {number_text(update.change)} (norm)"

@@ -19,6 +19,7 @@ from whygrad.ledger.events import (
     GradReturned,
     Raised,
     SiteId,
+    StepsFolded,
     Tensor,
     TensorId,
 )
@@ -36,6 +37,10 @@ def explain_missing(
     subject = f"{about} is None at {moment.text}"
     owner = about.removesuffix(".grad")
     reason, headline, sentences = _reason(ledger, subject, owner, tensor, buffer, moment, earlier)
+    for folded in ledger.of(StepsFolded):
+        if folded.seq <= moment.seq:
+            text = f"Steps {folded.first} to {folded.last} were recorded lightly; nothing wrote it there either."
+            sentences.append(Sentence(text, (folded.seq,)))
     return Answer(
         about=about, reason=reason, moment=moment, headline=headline, sentences=tuple(sentences), value="None"
     )

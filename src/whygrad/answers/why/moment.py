@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Hashable
 
 from whygrad.answers.why.answer import Moment
-from whygrad.answers.why.blocks import Block, block_of, passed_silently
-from whygrad.answers.why.words import joined
+from whygrad.answers.why.blocks import Block, Crossing, block_of
+from whygrad.answers.why.words import counted, joined
 from whygrad.errors import BadInput
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import (
@@ -32,10 +32,8 @@ NEAREST = 3
 
 def end_of(ledger: Ledger) -> Moment:
     """The moment after the last event."""
-    seq = 0
-    for event in ledger:
-        seq = event.seq
     ended = next(ledger.of(Ended), None)
+    seq = ended.seq if ended is not None else max((event.seq for event in ledger), default=0)
     text = "the end"
     if ended is None:
         text = "the last recorded event"
@@ -55,24 +53,28 @@ def after_line(ledger: Ledger, path: str, line: int) -> Moment:
     have passed.
     """
     path = known_path(ledger, path)
-    passages = _passages(ledger, path)
+    source = ledger.source(path) or ""
+    length = len(source.splitlines())
+    if length and not 1 <= line <= length:
+        raise BadInput(f"line {line}: {os.path.basename(path)} has {counted(length, 'line')}.")
+    block = block_of(source, line)
+    crossing = Crossing(path, block)
+    passages = _passages(ledger, path, crossing)
     covering = [passage for passage in passages if passage.site.line <= line <= passage.site.end_line]
     last = max(covering, key=lambda passage: passage.last, default=None)
     text = f"line {line}" if path == ledger.main_path() else f"{os.path.basename(path)}:{line}"
-    block = block_of(ledger.source(path) or "", line)
-    crossed = passed_silently(ledger, path, block)
-    if last is None and crossed is None:
+    if last is None and crossing.last is None:
         known = _line_before(ledger, path, block, passages)
         last = max(
             (passage for passage in passages if passage.site.end_line == known), key=lambda passage: passage.last
         )
         text += f" (nothing was recorded there; this is the state after line {known})"
     times = max((passage.times for passage in covering), default=0)
-    if times > 1:
+    seq = max(last.last if last is not None else 0, crossing.last or 0)
+    if covering and any(fold.seq > seq for fold in ledger.of(StepsFolded)):
+        text += f" (the last of {counted(times, 'time')} recorded in full)"
+    elif times > 1:
         text += f" (the last of {times} times)"
-    seq = max(last.last if last is not None else 0, crossed or 0)
-    if any(fold.seq > seq for fold in ledger.of(StepsFolded)):
-        text += " (as last recorded in full)"
     function = last.site.function if last is not None else block.function
     return Moment(seq=seq, text=text, path=path, line=line, function=function)
 
@@ -120,23 +122,22 @@ class _Passage:
         return min(self.counts.values(), default=0)
 
 
-def _passages(ledger: Ledger, path: str) -> list[_Passage]:
-    """The sites of a file at which something happened."""
+def _passages(ledger: Ledger, path: str, crossing: Crossing) -> list[_Passage]:
+    """The sites of a file at which something happened; `crossing` sees every event."""
     sites: dict[SiteId, _Passage] = {}
     for event in ledger:
+        crossing.see(event)
         if isinstance(event, Site):
             if event.path == path:
                 sites[event.id] = _Passage(event)
-        elif event.site in sites:
+        elif event.site in sites and not isinstance(event, StepsFolded):
             sites[event.site].add(event)
     return [passage for passage in sites.values() if passage.last]
 
 
 def _line_before(ledger: Ledger, path: str, block: Block, passages: list[_Passage]) -> int:
     """The last recorded line before the line in its block; raises where the line was never passed."""
-    line, length = block.line, len((ledger.source(path) or "").splitlines())
-    if length and not 1 <= line <= length:
-        raise BadInput(f"line {line}: {os.path.basename(path)} has only {length} lines.")
+    line = block.line
     stopped = next((event for event in ledger.of(Raised) if event.caught is None), None)
     stop = ledger.site(stopped.site) if stopped is not None else None
     if stopped is not None and stop is not None and stop.path == path and line > stop.end_line:

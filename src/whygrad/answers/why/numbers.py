@@ -13,23 +13,23 @@ from collections.abc import Iterator
 import msgspec
 
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import Operand, Operation, Site, SiteId, TensorId
+from whygrad.ledger.events import Named, Operand, Operation, Site, SiteId, TensorId
 
 TAKES = re.compile(r"\.(item|tolist|numpy)\(|\b(float|int|bool)\(|\b(?:np|numpy)\.(array|asarray)\(")
 """Text that takes a Python or NumPy value out of a tensor."""
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A value that an operation was given: computed from `tensor` at `site`, and taken out of PyTorch by `taken`.
+    """A value that an operation was given: computed from `tensor`, and taken out of PyTorch by `taken`.
 
     `tensor` is below zero where it stands for a value whose taking is an operation of its own; `taken` is then
-    empty, and else `text` is the code that took the value out.
+    empty, and else `text` is the code that took the value out, at `line` of the operation's file.
     """
 
     tensor: TensorId
-    site: SiteId
     taken: str = ""
     text: str = ""
+    line: int = 0
 
 
 class NumberLinks:
@@ -41,6 +41,7 @@ class NumberLinks:
         self._origins: dict[tuple[SiteId, str], tuple[_Origin, ...]] = {}
         self._sites: dict[str, list[Site]] = {}
         self._last: dict[SiteId, TensorId] = {}
+        self._bound: dict[str, TensorId] = {}
         for site in ledger.of(Site):
             self._sites.setdefault(site.path, []).append(site)
 
@@ -48,6 +49,10 @@ class NumberLinks:
         """Remember what an operation gave: its result, or the stand-in for the value that it took out."""
         if operation.site is not None:
             self._last[operation.site] = operation.outputs[0] if operation.outputs else stand_in(operation)
+
+    def bind(self, named: Named) -> None:
+        """Remember which tensor a name means."""
+        self._bound[named.name] = named.tensor
 
     def into(self, operation: Operation) -> Iterator[Link]:
         """The values that went into `operation` and are not among its recorded tensors."""
@@ -58,12 +63,15 @@ class NumberLinks:
             if key not in self._origins:
                 self._origins[key] = tuple(self._origin(operation.site, code))
             for origin in self._origins[key]:
-                for site in _outermost([site for site in origin.sites if site.id in self._last]):
-                    tensor = self._last[site.id]
-                    if tensor < 0 and tensor != stand_in(operation):
-                        yield Link(tensor, site.id)
-                    elif tensor > 0:
-                        yield Link(tensor, site.id, origin.taken, origin.text)
+                inner = _outermost([site for site in origin.sites if site.id in self._last])
+                tensors = [self._last[site.id] for site in inner]
+                if not tensors:
+                    tensors = [self._bound[name] for name in origin.names if name in self._bound]
+                for tensor in tensors:
+                    if tensor > 0:
+                        yield Link(tensor, origin.taken, origin.text, origin.line)
+                    elif tensor != stand_in(operation):
+                        yield Link(tensor)
 
     def _origin(self, site_id: SiteId, code: str) -> Iterator[_Origin]:
         """Where the program's text says that an operand's value came from."""
@@ -74,11 +82,11 @@ class NumberLinks:
         here = self._sites.get(site.path, ())
         if TAKES.search(code):
             inner = [other for other in here if _within(other, _span(site)) and other.code in code]
-            yield _Origin(tuple(inner), _taken(code), code)
+            yield _Origin(tuple(inner), _taken(code), code, site.line, frozenset(names))
         for binding in self._behind(site.path, names):
             if taken := _taken(binding.text):
                 inner = [other for other in here if _within(other, binding.span)]
-                yield _Origin(tuple(inner), taken, binding.text)
+                yield _Origin(tuple(inner), taken, binding.text, binding.span[0], binding.reads)
 
     def _behind(self, path: str, names: set[str]) -> list[_Binding]:
         """The assignments that gave the names their values, and those behind them."""
@@ -97,11 +105,13 @@ class NumberLinks:
 
 
 class _Origin(msgspec.Struct, frozen=True):
-    """The expressions that a value was taken from, by what, and the text that says so."""
+    """What a value was taken from: the expressions (or, with none inside, the names) in the text that took it."""
 
     sites: tuple[Site, ...]
     taken: str
     text: str
+    line: int
+    names: frozenset[str]
 
 
 class _Binding(msgspec.Struct, frozen=True):

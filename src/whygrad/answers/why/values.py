@@ -11,6 +11,7 @@ from whygrad.answers.why.words import (
     code_of,
     is_spelled_out,
     joined,
+    number_text,
     origin_text,
     quoted,
     shape_text,
@@ -19,7 +20,7 @@ from whygrad.answers.why.words import (
     value_text,
 )
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import ModuleCalled, Operand, Operation, SiteId, Tensor, TensorId
+from whygrad.ledger.events import ModuleCalled, Operand, Operation, SiteId, StepsFolded, Tensor, TensorId
 from whygrad.ledger.values import Value
 
 STEPS = 6
@@ -36,10 +37,15 @@ def explain_value(ledger: Ledger, name: str, tensor: TensorId, moment: Moment) -
     known = ledger.tensor(tensor)
     value = values.value(tensor, now)
     computed = values.computed(tensor, now)
-    write = values.last_write(tensor, now)
     shown = value_text(value) if value is not None else _unkept(known)
+    write = values.last_write(tensor, now)
     subject = f"{name} is {shown} at {moment.text}"
     sentences: list[Sentence] = []
+    since = max(computed.event.seq if computed else 0, write.event.seq if write else 0, known.seq if known else 0)
+    folded = [fold for fold in ledger.of(StepsFolded) if since < fold.seq <= moment.seq]
+    if folded:
+        subject = f"{name} was {shown} when last recorded in full (step {folded[0].first - 1})"
+        sentences.append(_lightly(folded))
     if write is not None and (computed is None or write.event.seq > computed.event.seq):
         reason = "written"
         text = f"{subject}: {quoted(ledger, write.event.site)} wrote it in place last ({write.by})."
@@ -68,6 +74,15 @@ def explain_value(ledger: Ledger, name: str, tensor: TensorId, moment: Moment) -
         sentences=tuple(sentences),
         value=value_text(value) if value is not None else "",
     )
+
+
+def _lightly(folded: list[StepsFolded]) -> Sentence:
+    """What is known of the steps since."""
+    loss = ""
+    if folded[0].loss_first is not None and folded[-1].loss_last is not None:
+        loss = f"; the loss went from {number_text(folded[0].loss_first)} to {number_text(folded[-1].loss_last)}"
+    text = f"Steps {folded[0].first} to {folded[-1].last} were recorded lightly{loss}."
+    return Sentence(text, tuple(fold.seq for fold in folded))
 
 
 def _behind(ledger: Ledger, values: Values, last: Operation | ModuleCalled) -> list[Sentence]:

@@ -13,6 +13,11 @@ from whygrad.engines.pytorch.values import Reader
 from whygrad.ledger.events import Group, Optimizer, OptimizerId, OptimizerStepped, TensorId, Update
 from whygrad.ledger.values import WHOLE_LIMIT, number
 
+LARGE = 65_536
+MEASURED_FIRST = 5
+MEASURED_EVERY = 10
+"""How far a step moved a parameter of more than `LARGE` elements is measured in the first steps, then every tenth."""
+
 COPY_LIMIT = 50_000_000
 """Parameters of more elements than this in all are not copied to see how far a step moved them."""
 
@@ -31,6 +36,7 @@ class Optimizers:
         self._groups: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
         self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._copies: dict[TensorId, Any] = {}
+        self._steps: dict[int, int] = {}
         self._before: dict[int, list[tuple[Any, Known, Any]]] = {}
 
     def bind(self, optimizer: Any, name: str, site: int | None) -> None:
@@ -67,10 +73,13 @@ class Optimizers:
         if sum(parameter.numel() for parameter in parameters) > COPY_LIMIT:
             self.book.lost("how far a step moved the parameters", f"they have more than {COPY_LIMIT} elements")
             return
-        self._before[id(optimizer)] = [
-            (parameter, known := self.tensors.meet(parameter, site), self._copy(parameter, known))
-            for parameter in parameters
-        ]
+        steps = self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        everything = steps <= MEASURED_FIRST or steps % MEASURED_EVERY == 0
+        held = self._before[id(optimizer)] = []
+        for parameter in parameters:
+            known = self.tensors.meet(parameter, site)
+            copied = self._copy(parameter, known) if everything or parameter.numel() <= LARGE else None
+            held.append((parameter, known, copied))
 
     def forget_copies(self) -> None:
         """Give back the memory that full recording needs."""
@@ -89,10 +98,12 @@ class Optimizers:
         for parameter, known, before in held:
             if parameter.grad is None:
                 skipped.append(known.id)
+            written, known.version = version(parameter) != known.version, version(parameter)
             if before is None:
+                if written:
+                    updates.append(Update(known.id, known.grad_value))
                 continue
             change, size, changed = self.reader.moved(before, parameter)
-            known.version = version(parameter)
             if parameter.grad is None and not changed:
                 continue
             after = self.reader.read(parameter) if parameter.numel() <= WHOLE_LIMIT else None

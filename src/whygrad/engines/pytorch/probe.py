@@ -36,11 +36,12 @@ class Probes:
 
     def __init__(self) -> None:
         self._originals: list[tuple[FunctionType, CodeType]] = []
+        self._resting: list[tuple[FunctionType, CodeType, CodeType]] = []
 
-    def add(self, function: Any, *, before: Before, after: After, failed: Failed) -> None:
+    def add(self, function: Any, *, before: Before, after: After, failed: Failed, rests: bool = False) -> None:
         """Have `before` called with the function's arguments, in order, then `after(result) -> result` or `failed()`.
 
-        For a decorated function the innermost one is probed. Raises ProbeError.
+        For a decorated function the innermost one is probed. One that `rests` may be put aside. Raises ProbeError.
         """
         target = inspect.unwrap(function)
         target = getattr(target, "__func__", target)
@@ -48,11 +49,19 @@ class Probes:
             raise ProbeError(f"{function!r} is not a Python function")
         code = _probed(target.__code__, {"before": before, "after": after, "failed": failed})
         self._originals.append((target, target.__code__))
+        if rests:
+            self._resting.append((target, target.__code__, code))
         target.__code__ = code
+
+    def rest(self, awake: bool) -> None:
+        """Put the probes that may rest aside, or back."""
+        for function, original, probed in self._resting:
+            function.__code__ = probed if awake else original
 
     def restore(self, keep: tuple[Any, ...] = ()) -> None:
         """Put every function back as it was, but for those in `keep`."""
         kept = []
+        self._resting.clear()
         while self._originals:
             function, code = self._originals.pop()
             if function in keep:

@@ -30,6 +30,14 @@ from whygrad.ledger.events import GradModeChanged, Noted
 T = TypeVar("T")
 
 
+class _Busy(threading.local):
+    """Whether this thread is telling something; the mode changes that are running on it."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.modes: list[tuple[Any, str, dict[Any, bool]]] = []
+
+
 class Recorder:
     """Everything that watches one program, once torch is imported."""
 
@@ -56,32 +64,33 @@ class Recorder:
         )
         self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads)
         self.fold = Fold(book, self.reader, self.tensors)
-        self.depth = Depth(policy, book, self.fold, self._switched)
+        self.depth = Depth(policy, book, self.fold, self.switched)
         self.compiled = False
+        self.on_switch: list[Callable[[bool], None]] = []
         self._tensor = torch.Tensor
         self._plain = frozenset({torch.Tensor, torch.nn.Parameter})
         self._module = torch.nn.Module
         self._optimizer = torch.optim.Optimizer
         self._unseen = torch._C.DisableTorchFunction
         self._grad_enabled = torch.is_grad_enabled
-        self._busy = threading.local()
+        self._transform = torch._C._functorch.peek_interpreter_stack
+        self._busy = _Busy()
 
     # --- safety -----------------------------------------------------------------------------------
 
     def tell(self, what: str, action: Callable[..., None], *arguments: Any) -> None:
         """Run `action` so that neither its failure nor its own operations reach the program."""
-        if not self.book.is_open or getattr(self._busy, "on", False):
+        busy = self._busy
+        if busy.on or not self.book.is_open or self._transform() is not None:
             return
-        self._busy.on = True
+        busy.on = True
         try:
-            if self.reader.inside_transform():
-                return
             with self._unseen():
                 action(*arguments)
         except Exception as error:
             self.book.lost(what, error)
         finally:
-            self._busy.on = False
+            busy.on = False
 
     def user_site(self) -> int | None:
         """What the user's own code is executing."""
@@ -93,7 +102,10 @@ class Recorder:
             frame = frame.f_back
         return None
 
-    def _switched(self, full: bool) -> None:
+    def switched(self, full: bool) -> None:
+        """Recording went to full or light depth."""
+        for told in self.on_switch:
+            told(full)
         if full:
             self.graph.mark_site(None)
             self.graph.mark_module(None)
@@ -255,11 +267,7 @@ class Recorder:
             self._modes().pop()
 
     def _modes(self) -> list[tuple[Any, str, dict[Any, bool]]]:
-        try:
-            return self._busy.modes  # type: ignore[no-any-return]
-        except AttributeError:
-            self._busy.modes = []
-            return self._busy.modes  # type: ignore[no-any-return]
+        return self._busy.modes
 
     def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         site = self.user_site()

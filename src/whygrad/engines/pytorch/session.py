@@ -70,6 +70,7 @@ class Session:
     def detach(self) -> None:
         """Leave torch and the interpreter as they were found."""
         self.taps.recorder = None
+        self.taps.idle = True
         self.probes.restore()
         for hook in self._hooks:
             hook.remove()
@@ -77,10 +78,14 @@ class Session:
         if self._finder is not None and self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
 
+    def _switched(self, full: bool) -> None:
+        self.taps.idle = not full
+
     def _forked(self) -> None:
         """A child made by `fork` goes on without us."""
         self.book.close()
         self.taps.recorder = None
+        self.taps.idle = True
 
     # --- torch ------------------------------------------------------------------------------------
 
@@ -90,7 +95,10 @@ class Session:
             recorder = Recorder(torch, self.book, self.table, self.depth)
             self.recorder = recorder
             Wiring(torch, recorder, self.probes, self._hooks, self._uncompilable).install()
+            recorder.on_switch.append(self._switched)
             self.taps.recorder = recorder
+            if not recorder.depth.full:
+                recorder.switched(False)
         except Exception as error:
             self.book.lost("everything about torch", error)
 

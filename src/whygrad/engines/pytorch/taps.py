@@ -31,12 +31,16 @@ MISSING = object()
 
 
 class Taps:
-    """What instrumented code calls (`whygrad.execute.instrument.Taps`)."""
+    """What instrumented code calls (`whygrad.execute.instrument.Taps`).
+
+    `idle` is true while recording is light: only writes to buffers, assertions and handlers are told then.
+    """
 
     def __init__(self, book: Book, table: SiteTable) -> None:
         self.book = book
         self.table = table
         self.recorder: Recorder | None = None
+        self.idle = False
         self._local = threading.local()
         self._times: dict[int, int] = {}
         self._kinds: dict[int, int] = {}
@@ -49,6 +53,8 @@ class Taps:
         state = self
 
         def value(site: int, value: T, *names: Any) -> T:
+            if state.idle:
+                return value
             recorder = state.recorder
             if recorder is not None and recorder.depth.full and type(value) not in scalars:
                 recorder.tell("an operation", recorder.on_value, site, value, names)
@@ -57,12 +63,16 @@ class Taps:
             return value
 
         def look(site: int, value: T) -> T:
+            if state.idle:
+                return value
             recorder = state.recorder
             if recorder is not None and type(value) not in scalars and recorder.depth.full:
                 recorder.tell("a name", recorder.on_look, site, value)
             return value
 
         def names(site: int, *values: Any) -> None:
+            if state.idle:
+                return
             recorder = state.recorder
             if recorder is not None and recorder.depth.full:
                 recorder.tell("a name", recorder.on_names, site, values)

@@ -42,7 +42,7 @@ class Wiring:
         self._add(
             module.train,
             lambda owner, mode: tell("a mode", recorder.mode_enter, owner, "train" if mode else "eval"),
-            lambda _: tell("a mode", recorder.mode_leave),
+            lambda owner: (owner, tell("a mode", recorder.mode_leave))[0],
             lambda: tell("a mode", recorder.mode_fail),
         )
         self._add(torch.autograd.graph._engine_run_backward, *self._backwards())
@@ -61,6 +61,7 @@ class Wiring:
         )
         self._around(torch.random.manual_seed, "a seed", self._seeded, self._seeded)
         self._grad_modes()
+        recorder.on_switch.append(self.probes.rest)
         self._add(torch.compile, lambda *_: self._compiling(), _same, _nothing)
         step = sys.modules[optimizer.__module__]
         before, after = self._steps()
@@ -101,12 +102,13 @@ class Wiring:
             else:
                 tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
 
-        def leave(result: Any) -> None:
+        def leave(result: Any) -> Any:
             running = stack()
             if running and running[-1] is None:
                 running.pop()
             else:
                 tell("a module call", recorder.module_leave, result)
+            return result
 
         return enter, leave, lambda: tell("a module call", recorder.module_fail)
 
@@ -132,22 +134,19 @@ class Wiring:
                 if kwargs.get("accumulate_grad"):
                     recorder.fold.backward(site, loss)
 
-        def leave(result: Any) -> None:
+        def leave(result: Any) -> Any:
             running = stack()
             if running and running[-1] is None:
                 running.pop()
             else:
                 tell("a backward", recorder.backward_leave, result)
+            return result
 
         return enter, leave, lambda: tell("a backward", recorder.backward_fail)
 
-    def _add(self, function: Any, before: Any, after: Any, failed: Any) -> None:
-        def passed_on(result: Any) -> Any:
-            after(result)
-            return result
-
+    def _add(self, function: Any, before: Any, after: Any, failed: Any, rests: bool = False) -> None:
         try:
-            self.probes.add(function, before=before, after=passed_on, failed=failed)
+            self.probes.add(function, before=before, after=after, failed=failed, rests=rests)
         except ProbeError as error:
             self.book.lost(f"calls of {getattr(function, '__qualname__', function)}", error)
 
@@ -158,12 +157,13 @@ class Wiring:
         running: list[Any] = []
         tell, depth = self.recorder.tell, self.recorder.depth
 
-        def leave(result: Any) -> None:  # noqa: ARG001
+        def leave(result: Any) -> Any:
             owner = running.pop() if running else None
             if depth.full:
                 tell(what, told, owner)
             else:
                 light(owner)
+            return result
 
         def failed() -> None:
             if running:
@@ -175,11 +175,11 @@ class Wiring:
         torch, tell, recorder = self.torch, self.recorder.tell, self.recorder
 
         def watch(kind: Any, name: str, entered: bool, by: str) -> None:
-            def leave(result: Any) -> None:  # noqa: ARG001
-                if recorder.depth.full:
-                    tell("a grad mode", recorder.grad_mode, by, entered, sys._getframe(2).f_back)
+            def leave(result: Any) -> Any:
+                tell("a grad mode", recorder.grad_mode, by, entered, sys._getframe(1).f_back)
+                return result
 
-            self._add(getattr(kind, name), _ignore, leave, _nothing)
+            self._add(getattr(kind, name), _ignore, leave, _nothing, rests=True)
 
         for kind in (torch.no_grad, torch.enable_grad, torch.inference_mode):
             watch(kind, "__enter__", True, kind.__name__)

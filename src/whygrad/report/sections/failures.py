@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import msgspec
 from rich.text import Text
 
 from whygrad.report.parts import Assertion, Failure, NonFinite, Pass, Report
 from whygrad.report.sections.words import in_code, on, place_cell, through
-from whygrad.report.sheet import BAD, NOTICE, Pen, Rows, Section, styled
+from whygrad.report.sheet import BAD, NOTICE, Paragraph, Pen, Rows, Section, styled
 from whygrad.report.wording import say_first_sentence, say_norm, say_plural
 
 LEAVING = frozenset({"SystemExit", "KeyboardInterrupt"})
 """How a program leaves on purpose, or at a person's wish: the header says it."""
 
 
-def failures(report: Report, pen: Pen) -> Section | None:
-    """Exceptions that nothing caught."""
+def failures(report: Report, pen: Pen, explanation: Sequence[str] = ()) -> Section | None:
+    """Exceptions that nothing caught, and why the last of them came about, a sentence a paragraph."""
     uncaught = [one for one in report.failures if one.caught is None and one.kind not in LEAVING]
     if not uncaught:
         return None
+    if explanation:  # it says what stopped the backward, and more
+        uncaught = [msgspec.structs.replace(one, stopped=None) for one in uncaught]
     rows = [(place_cell(one.place), _with_code(one, pen)) for one in uncaught]
-    return Section("Failed", Text(), [Rows(rows)])
+    return Section("Failed", Text(), [Rows(rows), *(Paragraph(Text(sentence), indent=2) for sentence in explanation)])
 
 
 def _with_code(failure: Failure, pen: Pen) -> Text:

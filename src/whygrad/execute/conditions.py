@@ -1,12 +1,13 @@
-"""Where Python says that an assertion failed.
+"""Where Python says that a condition was decided, and that an assertion failed. Tracebacks show it.
 
 The interpreter's choice differs between versions and between forms of the condition (the last comparison in 3.11,
-the condition, the statement), and tracebacks show it. So it is read from what the compiler makes of the assertion.
+the condition, the statement). For an assertion it is read from what the compiler makes of it.
 """
 
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 from itertools import islice
 from types import CodeType
@@ -33,6 +34,21 @@ class Span:
             self.line, self.column, self.end_line, self.end_column,
         )  # fmt: skip
         return node
+
+
+def decided_at(test: ast.expr) -> Span | None:
+    """Where a comparison's outcome is found true or false, when that is not where a tap around it would be.
+
+    Up to 3.11 the compiler puts the jump at the comparison if it sees one, otherwise at the statement. It sees none
+    when a tap is around it. The statement itself, put where the comparison is, makes up for it.
+    """
+    if sys.version_info >= (3, 12):
+        return None
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if not isinstance(test, ast.Compare) or test.end_lineno is None or test.end_col_offset is None:
+        return None
+    return Span(test.lineno, test.col_offset, test.end_lineno, test.end_col_offset)
 
 
 def decided_and_raised(node: ast.Assert) -> tuple[Span, Span]:
