@@ -133,6 +133,6 @@ def test_the_report_and_the_page_come_from_the_same_ledger() -> None:
 def test_importing_whygrad_imports_nothing_else_of_ours(tmp_path: Path) -> None:
     import subprocess
 
-    code = "import sys, whygrad; print([name for name in sys.modules if name.startswith('whygrad.') or name == 'torch'])"
+    code = "import sys, whygrad; print([n for n in sys.modules if n.startswith('whygrad.') or n == 'torch'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "[]"

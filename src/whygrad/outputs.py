@@ -9,6 +9,8 @@ from whygrad.errors import BadInput
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
+HIGH_DESCRIPTOR = 500
+
 
 def check(path: PathLike, *, force: bool = False) -> None:
     """Raise `BadInput` now if `path` could not be written later; touches nothing."""
@@ -31,9 +33,21 @@ def create(path: PathLike, *, force: bool = False) -> int:
     if _is_stream(path):
         raise BadInput(f"{os.fspath(path)}: is a device or a pipe; a ledger needs a file, which is read again.")
     try:
-        return os.open(path, flags | (os.O_TRUNC if force else os.O_EXCL), 0o666)
+        return _out_of_sight(os.open(path, flags | (os.O_TRUNC if force else os.O_EXCL), 0o666))
     except OSError as error:
         raise _refused(path, error) from None
+
+
+def _out_of_sight(descriptor: int) -> int:
+    """The same file under a high number: a program's own files get the numbers that they get without us."""
+    try:
+        import fcntl
+
+        high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_DESCRIPTOR)
+    except (ImportError, OSError):  # not on this system, or not that many files allowed
+        return descriptor
+    os.close(descriptor)
+    return high
 
 
 def save(path: PathLike, text: str, *, force: bool = False) -> None:

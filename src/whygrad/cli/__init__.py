@@ -9,11 +9,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+import msgspec
 
 from whygrad import __version__
 from whygrad.errors import WhygradError
@@ -43,8 +43,7 @@ Options of a command stand before the program's name; what follows it is the pro
 """
 
 
-@dataclass(slots=True)
-class Settings:
+class Settings(msgspec.Struct):
     """What the global options decide."""
 
     debug: bool = False

@@ -25,8 +25,8 @@ ASKED_BUDGET = 5_000_000
 """What `--derive` may look at: so many tensors, for so many microseconds of work."""
 
 
-def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO) -> None:
-    """Give every report that `options` ask for.
+def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO, *, apart: bool = False) -> None:
+    """Give every report that `options` ask for; `apart` from what stands above it, by an empty line.
 
     The terminal report comes first, so that a file that cannot be written takes nothing else with it; it is
     left out where standard output was asked for something else.
@@ -45,7 +45,7 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO) -> None:
             derivations=derived,
             explanation=explanation,
         )
-        _print(report, stdout)
+        _print(f"\n{report}" if apart else report, stdout)
     if options.html is not None:
         from whygrad.report import html
 

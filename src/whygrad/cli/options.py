@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from whygrad import outputs
 from whygrad.errors import BadInput
@@ -28,8 +28,7 @@ class Color(Enum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportOptions:
+class ReportOptions(msgspec.Struct, frozen=True):
     """What to report, where to, and how it should look.
 
     `json` and `html` are files (`-`: standard output), `ledger` is the file in which `run` keeps the evidence.

@@ -70,7 +70,7 @@ def run(
         from whygrad.cli.emit import emit
 
         with _output(quiet and not report.stdout_taken) as stdout:
-            emit(ledger, report, stdout)
+            emit(ledger, report, stdout, apart=True)
 
     record(program, answer, depth=depth, keep=report.ledger, force=report.force)
 

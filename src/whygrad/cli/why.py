@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HELP = """Why is a gradient, an error, a mode or a value what it is?
 
 \b
-  whygrad why train.py:9 w.grad         run train.py; why is w.grad so at line 9?
+  whygrad why train.py:9 w.grad         why is w.grad so at line 9?
   whygrad why train.py model.0.weight.grad -- --epochs 2
   whygrad why train.py error            why did it fail?
   whygrad why train.py:12               what did line 12 do?

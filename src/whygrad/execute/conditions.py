@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
 from itertools import islice
 from types import CodeType
 from typing import Any, TypeVar
+
+import msgspec
 
 from whygrad.execute.silence import silent_compiler
 
 N = TypeVar("N", bound=ast.AST)
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A stretch of source: lines from 1, columns in UTF-8 bytes as in `ast`."""
 
     line: int

@@ -50,6 +50,9 @@ PLAIN_BUILTINS = frozenset({
 })  # fmt: skip
 """Builtins that give no tensor: their calls get no tap (their arguments do)."""
 
+NUMBERS = frozenset({"bool", "complex", "float", "int"})
+"""Builtins that take a number out of a tensor."""
+
 
 class Expressions:
     """Rewrites the expressions of one file."""
@@ -158,6 +161,8 @@ class Expressions:
             place.operation = function.attr
             place.method = True
             function.value = self.collect(function.value, operands, names)
+        elif isinstance(function, ast.Name) and function.id in NUMBERS:
+            place.operation = function.id
         else:
             node.func = self.expression(function)
         for position, argument in enumerate(node.args):

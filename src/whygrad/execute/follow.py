@@ -10,9 +10,10 @@ import gc
 import linecache
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+
+import msgspec
 
 from whygrad.execute.instrument import Taps, instrument
 from whygrad.execute.sites import OperandForm, Passed, Place, Several, SiteTable
@@ -121,7 +122,7 @@ class Follower:
 def introduce(table: SiteTable, taps: Taps, site: int, names: Mapping[str, Any], scope: str) -> None:
     """Tell the names that tensors and modules have already when the recording begins."""
     known = {name: value for name, value in list(names.items()) if not name.startswith("_")}
-    place = replace(table.places[site], targets=tuple(known), function=scope)
+    place = msgspec.structs.replace(table.places[site], targets=tuple(known), function=scope)
     taps.names(table.add(place), *known.values())
 
 
@@ -149,5 +150,3 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _key(code: CodeType) -> tuple[str, int]:
     return code.co_name, code.co_firstlineno
-
-

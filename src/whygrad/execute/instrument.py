@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Protocol, TypeVar
 
+import msgspec
+
 from whygrad.execute.expressions import ASSERTION_ERROR, MARK
+from whygrad.execute.heap import uncollected
 from whygrad.execute.silence import silent_compiler
 from whygrad.execute.sites import SiteTable, SourceFile
 from whygrad.execute.statements import Statements
@@ -59,8 +61,7 @@ class Taps(Protocol):
 TAPS = ("value", "look", "names", "base", "wrote", "updated", "side", "check", "caught")
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(msgspec.Struct, frozen=True):
     """The instrumented code of a file, and the same code as Python alone would compile it."""
 
     instrumented: CodeType

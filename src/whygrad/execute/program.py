@@ -9,9 +9,10 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from whygrad.errors import BadInput
 
@@ -31,16 +32,14 @@ class Kind(Enum):
     MARKDOWN = "markdown"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(msgspec.Struct, frozen=True):
     """A piece of source that is compiled as one; `path` is the file name in tracebacks and sites."""
 
     source: bytes | str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """A program that can be run.
 
     `name` is what the user called it; `argv` what it will find in `sys.argv`; `cells` its own source, in order.

@@ -12,22 +12,23 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
 from types import CodeType, ModuleType
 from typing import NoReturn
 
+import msgspec
+
 from whygrad.errors import BadInput, WhygradError
 from whygrad.execute import endings, recursion
 from whygrad.execute.bottom import LostError, perform
+from whygrad.execute.heap import frozen_heap
 from whygrad.execute.imports import Lost, OwnFiles, OwnImports, Transform
 from whygrad.execute.program import Cell, Kind, Program
 from whygrad.execute.stage import Stage, forget_file, here
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """How a program ended.
 
     `how` is `returned`, `exit`, `exception`, `interrupted` or `terminated`; `exit_code` is as a shell gives it.
@@ -209,7 +210,8 @@ class _Run:
 def _call(finish: Finish, outcome: Outcome) -> None:
     """Report. The program is over, so no fault of ours may change how it ended."""
     try:
-        finish(outcome)
+        with frozen_heap():
+            finish(outcome)
     except BrokenPipeError:
         _leave_pipe()
     except KeyboardInterrupt:

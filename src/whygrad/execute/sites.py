@@ -6,51 +6,46 @@ The instrumentation fills a `SiteTable`; a recorder looks sites up by index when
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+
+class Constant(msgspec.Struct, frozen=True):
     """An operand that is written as a literal."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(msgspec.Struct, frozen=True):
     """An operand that is a plain name: the tap receives its value as extra argument number `index`."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(msgspec.Struct, frozen=True):
     """An operand that is an expression with a tap of its own: the value that `site` gave last."""
 
     site: int
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
+class Several(msgspec.Struct, frozen=True):
     """A list, tuple or slice written out: `kind` is `list`, `tuple` or `slice`."""
 
     kind: str
     items: tuple[OperandForm, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """An operand that is not followed (a lambda, a comprehension, a starred argument)."""
 
 
 Form = Constant | Passed | Child | Several | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class OperandForm:
+class OperandForm(msgspec.Struct, frozen=True):
     """One operand: how to get at its value, its keyword if it was passed by name, and its text."""
 
     form: Form
@@ -58,14 +53,14 @@ class OperandForm:
     code: str = ""
 
 
-@dataclass(slots=True)
-class Place:
+class Place(msgspec.Struct):
     """A site of the user's code.
 
     `operation` is the plain name of what the expression does (`mul`, `square`, `torch.tensor`); for a method
     call `method` is true and the first operand is the receiver. `targets` are the names that a statement binds
     to the value, as written. `sides` are the texts of an assertion's parts. `attribute` is the attribute that a
-    statement writes (`grad`, `data`, `requires_grad`), `item` is true for `x[...] = `.
+    statement writes (`grad`, `data`, `requires_grad`), `item` is true for `x[...] = `, and `written` is the whole
+    target as written (`del w.grad` for one that is deleted).
     """
 
     path: str
@@ -82,10 +77,10 @@ class Place:
     sides: tuple[str, ...] = ()
     attribute: str = ""
     item: bool = False
+    written: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """A simple statement, or the header of a compound one."""
 
     line: int
@@ -95,14 +90,13 @@ class Statement:
     function: str
 
 
-@dataclass(slots=True)
-class SourceFile:
+class SourceFile(msgspec.Struct):
     """A file of the user's code, as compiled."""
 
     path: str
     text: str
     lines: list[str]
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[Statement] = msgspec.field(default_factory=list)
 
     def column(self, line: int, offset: int) -> int:
         """Characters from the offset in UTF-8 bytes that Python's compiler counts."""
@@ -114,13 +108,15 @@ class SourceFile:
 class SiteTable:
     """All sites of a run, numbered from 0, and the files that they lie in.
 
-    `plain` maps instrumented code objects to the same code as Python alone compiles it.
+    `plain` maps instrumented code objects to the same code as Python alone compiles it; `parameters` are the names
+    that a function (by its file and full name) gives its arguments.
     """
 
     def __init__(self) -> None:
         self.places: list[Place] = []
         self.files: dict[str, SourceFile] = {}
         self.plain: dict[CodeType, CodeType] = {}
+        self.parameters: dict[tuple[str, str], frozenset[str]] = {}
         self._statement_sites: dict[tuple[str, int], int] = {}
         self._spans: dict[tuple[str, int, int, int, int], int] = {}
         self._running: dict[tuple[int, int], int] = {}

@@ -84,6 +84,7 @@ class Statements(Expressions):
 
     def on_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:  # noqa: N802
         with self.inside(node.name, rereads=True):
+            self.note_parameters(node.args)
             node.body = self.block(node.body, docstring=True)
         return [node]
 
@@ -96,15 +97,9 @@ class Statements(Expressions):
         return [node]
 
     def on_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
-        written = [target for target in node.targets if self.is_write(target)]
         targets = tuple(self.text(target) for target in node.targets if self.nameable(target))
         node.value = self.bound(node.value, targets)
-        after: list[ast.stmt] = []
-        if len(node.targets) == 1 and written:
-            after.append(self.write(node, written[0]))
-        else:
-            for target in node.targets:
-                self.target(target)
+        after = [report for target in node.targets for report in self.target(target, node)]
         for target in node.targets:
             after.extend(self.unpacked(target, node))
         return [node, *after]
@@ -190,8 +185,16 @@ class Statements(Expressions):
         node.finalbody = self.block(node.finalbody)
         return [node]
 
+    on_TryStar = on_Try  # noqa: N815
+
     def on_Delete(self, node: ast.Delete) -> list[ast.stmt]:  # noqa: N802
-        return [node]
+        after: list[ast.stmt] = []
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == "grad":
+                place, text = self.place(node), self.text(target)
+                after.append(self.write(node, target, place))
+                place.written = f"del {text}"
+        return [node, *after]
 
     def on_Match(self, node: ast.Match) -> list[ast.stmt]:  # noqa: N802
         node.subject = self.expression(node.subject)
@@ -203,6 +206,12 @@ class Statements(Expressions):
 
     def on_TypeAlias(self, node: ast.stmt) -> list[ast.stmt]:  # noqa: N802
         return [node]
+
+    def note_parameters(self, given: ast.arguments) -> None:
+        """What the function being read calls its arguments."""
+        parts = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+        names = frozenset(part.arg for part in parts if part is not None and part.arg not in ("self", "cls"))
+        self.table.parameters[self.file.path, self.function] = names
 
     # --- targets ----------------------------------------------------------------------------------
 
@@ -223,6 +232,7 @@ class Statements(Expressions):
         """Announce a write through an attribute or an item, and report when it is done."""
         place = place or self.place(node)
         assert isinstance(target, ast.Attribute | ast.Subscript)
+        place.written = self.text(target)
         owner = target.value
         place.item = isinstance(target, ast.Subscript)
         place.attribute = "" if place.item else target.attr  # type: ignore[union-attr]
@@ -238,16 +248,17 @@ class Statements(Expressions):
             target.slice = self.expression(target.slice)
         return self.report("wrote", site, at=node)
 
-    def target(self, target: ast.expr) -> None:
-        if isinstance(target, ast.Attribute | ast.Subscript):
+    def target(self, target: ast.expr, node: ast.stmt) -> list[ast.stmt]:
+        """The reports of what a target, or the parts of one that is unpacked into, write."""
+        if self.is_write(target):
+            return [self.write(node, target)]
+        if isinstance(target, ast.Attribute):
             target.value = self.expression(target.value)
-            if isinstance(target, ast.Subscript):
-                target.slice = self.expression(target.slice)
         elif isinstance(target, ast.Tuple | ast.List):
-            for item in target.elts:
-                self.target(item)
+            return [report for part in target.elts for report in self.target(part, node)]
         elif isinstance(target, ast.Starred):
-            self.target(target.value)
+            return self.target(target.value, node)
+        return []
 
     def unpacked(self, target: ast.expr, node: ast.stmt, always: bool = False) -> list[ast.stmt]:
         """Report the names that unpacking bound."""
