@@ -33,7 +33,7 @@ DROPPED = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONSTARTUP", "COLUMNS", "LINES", 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One way of starting one program."""
+    """One way of starting one program, in an empty folder of its own if not in `folder`."""
 
     program: Path
     arguments: tuple[str, ...] = ()
@@ -45,6 +45,7 @@ class Invocation:
     slow: bool = False
     needs: tuple[int, ...] = (3, 10)
     differs: str = ""
+    folder: Path | None = None
 
     @property
     def name(self) -> str:
@@ -126,7 +127,7 @@ class Runner:
 
 
 def run(invocation: Invocation, recorded: bool) -> Outcome:
-    """Run once, in an empty working folder. Both ways see the same environment and the same relative paths."""
+    """Run once. Both ways see the same environment and the same relative paths."""
     with tempfile.TemporaryDirectory(prefix="transparency-") as home:
         here = Path(home, "here")
         here.mkdir()
@@ -141,7 +142,7 @@ def run(invocation: Invocation, recorded: bool) -> Outcome:
             input=invocation.stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if invocation.merged else subprocess.PIPE,
-            cwd=here,
+            cwd=invocation.folder or here,
             env=_environment(invocation),
             timeout=LIMIT_S,
             check=False,

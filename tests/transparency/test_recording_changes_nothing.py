@@ -14,8 +14,18 @@ from side_by_side import Invocation, Outcome, Runner, invocations
 HERE = Path(__file__).parent
 CASES = HERE.parents[2] / "shared" / "cases"
 
+SHOWN = 60
+"""Lines of a difference that a failure shows."""
+
 OWN = [invocation for program in sorted((HERE / "programs").glob("*.py")) for invocation in invocations(program)]
-GIVEN = [Invocation(program) for program in sorted(CASES.glob("*/*.py"))]
+GIVEN = [Invocation(program, slow=True) for program in sorted(CASES.glob("*/*.py"))]
+TOGETHER = Invocation(
+    HERE / "together.py",
+    tuple(str(case.program.relative_to(CASES)) for case in GIVEN),
+    interpreter=("-B",),
+    folder=CASES if GIVEN else None,
+)
+ABSENT = pytest.mark.skipif(not GIVEN, reason="the folder shared/cases is not beside the repository")
 
 
 def parameter(invocation: Invocation) -> object:
@@ -58,7 +68,10 @@ def difference(bare: Outcome, recorded: Outcome) -> str:
         before, after = getattr(bare, stream), getattr(recorded, stream)
         if before != after:
             lines = [text.decode(errors="backslashreplace").splitlines() for text in (before, after)]
-            parts.extend(difflib.unified_diff(*lines, f"{stream} bare", f"{stream} recorded", lineterm="", n=2))
+            changes = list(difflib.unified_diff(*lines, f"{stream} bare", f"{stream} recorded", lineterm="", n=2))
+            parts.extend(
+                [*changes[:SHOWN], *([f"... and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else [])]
+            )
     return "\n".join(parts)
 
 
@@ -67,7 +80,13 @@ def test_program_of_the_corpus(runner: Runner, invocation: Invocation) -> None:
     compare(runner, invocation)
 
 
-@pytest.mark.skipif(not GIVEN, reason=f"the cases are not here: {CASES.parent.name}/cases beside the repository")
+@ABSENT
+@pytest.mark.parametrize("invocation", [pytest.param(TOGETHER, id="all")])
+def test_cases_one_after_another(runner: Runner, invocation: Invocation) -> None:
+    compare(runner, invocation)
+
+
+@ABSENT
 @pytest.mark.parametrize("invocation", [parameter(invocation) for invocation in GIVEN])
 def test_case(runner: Runner, invocation: Invocation) -> None:
     compare(runner, invocation)

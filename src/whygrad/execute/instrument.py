@@ -79,6 +79,17 @@ def instrument(
 
     Raises SyntaxError where Python would. Warnings of the compiler are given once, as by Python.
     """
+    with uncollected():
+        return _instrumented(source, path, table, taps, edit)
+
+
+def _instrumented(
+    source: str | bytes,
+    path: str,
+    table: SiteTable,
+    taps: Taps,
+    edit: Callable[[ast.Module], None] | None,
+) -> Compiled:
     tree = compile(source, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
     assert isinstance(tree, ast.Module)
     if edit is not None:

@@ -61,9 +61,7 @@ class Table(Part, frozen=True):
     left_out: int
 
 
-def render(
-    ledger: Ledger, *, derivations: Derivations | None = None, explanation: Sequence[str] = ()
-) -> str:
+def render(ledger: Ledger, *, derivations: Derivations | None = None, explanation: Sequence[str] = ()) -> str:
     """The page of a recorded run. `derivations` are shown with the history of their tensor,
     `explanation` (why the program failed, a sentence each) with its failure.
     """
@@ -76,9 +74,7 @@ def render(
     return page
 
 
-def _page(
-    ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations, explanation: Sequence[str]
-) -> str:
+def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations, explanation: Sequence[str]) -> str:
     report = fitted.report
     main = ledger.main_path()
     listings = set_files(report.sources, places(report), main, shown=limits.shown, folded=limits.folded)

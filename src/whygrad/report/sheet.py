@@ -10,10 +10,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 NAME = "bold cyan"
@@ -103,43 +102,56 @@ def joined(parts: Iterable[Text], separator: str) -> Text:
 
 def drawn(header: Sequence[Text], sections: Sequence[Section], *, width: int, color: bool) -> str:
     """The report as text; with escape codes only when `color` is set."""
+    lines = [line for text in header for line in _wrapped(text, width, indent=0)]
+    for section in sections:
+        lines.append(Text())
+        title = styled((section.title, TITLE), *(("  ", section.summary) if section.summary else ()))
+        lines.extend(_wrapped(title, width, indent=0, hang=2))
+        for block in section.blocks:
+            if isinstance(block, Paragraph):
+                lines.extend(_wrapped(block.text, width, block.indent, hang=GUTTER))
+            else:
+                lines.extend(_laid(block, width))
+    for line in lines:
+        line.rstrip()
+    printed = _colored(lines, width) if color else "".join(f"{line.plain}\n" for line in lines)
+    return printed.replace(GLUE, " ")
+
+
+def _colored(lines: Sequence[Text], width: int) -> str:
+    from rich.console import Console  # slow to import, and needed for colour alone
+
     console = Console(
         file=io.StringIO(),
         width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
+        color_system="standard",
+        force_terminal=True,
         legacy_windows=False,
         highlight=False,
         markup=False,
         emoji=False,
-        no_color=not color,
+        no_color=False,
     )
-    lines = [line for text in header for line in _wrapped(console, text, width, indent=0)]
-    for section in sections:
-        lines.append(Text())
-        title = styled((section.title, TITLE), *(("  ", section.summary) if section.summary else ()))
-        lines.extend(_wrapped(console, title, width, indent=0, hang=2))
-        for block in section.blocks:
-            if isinstance(block, Paragraph):
-                lines.extend(_wrapped(console, block.text, width, block.indent, hang=GUTTER))
-            else:
-                lines.extend(_laid(console, block, width))
     with console.capture() as capture:
         for line in lines:
-            line.rstrip()
             console.print(line, soft_wrap=True)
-    return capture.get().replace(GLUE, " ")
+    return capture.get()
 
 
-def _wrapped(console: Console, text: Text, width: int, indent: int, hang: int = 0) -> list[Text]:
+def _wrapped(text: Text, width: int, indent: int, hang: int = 0) -> list[Text]:
     """`text` in lines of at most `width`, indented; further lines hang."""
     text = _glued(text)
     room = max(width - indent - hang, 8)
-    lines = list(text.wrap(console, room, overflow="fold"))
+    lines = _folded(text, room)
     return [Text(" " * (indent if number == 0 else indent + hang)) + line for number, line in enumerate(lines)]
 
 
-def _laid(console: Console, block: Rows, width: int) -> list[Text]:
+def _folded(text: Text, room: int) -> list[Text]:
+    nowhere: Any = None  # Rich wants a console for justified text only
+    return list(text.wrap(nowhere, room, overflow="fold"))
+
+
+def _laid(block: Rows, width: int) -> list[Text]:
     rows = _without_empty_columns(block.rows)
     count = max((len(row) for row in rows), default=0)
     fixed = [max((row[i].cell_len for row in rows if i < len(row) - 1), default=0) for i in range(count - 1)]
@@ -148,7 +160,7 @@ def _laid(console: Console, block: Rows, width: int) -> list[Text]:
     lines: list[Text] = []
     if start - GUTTER > width:
         runs = (joined([cell for cell in row if cell], " " * GUTTER) for row in rows)
-        return [line for run in runs for line in _wrapped(console, run, width, block.indent, hang=2 * GUTTER)]
+        return [line for run in runs for line in _wrapped(run, width, block.indent, hang=2 * GUTTER)]
     under = room < ROOM or (room < GOOD_ROOM and any(_is_long(_glued(row[-1]), room) for row in rows))
     for row in rows:
         head, last = row[:-1], _glued(row[-1])
@@ -160,16 +172,14 @@ def _laid(console: Console, block: Rows, width: int) -> list[Text]:
         if not last:
             lines.append(line)
         elif not under or last.cell_len <= room:
-            tail = list(last.wrap(console, max(room, 8), overflow="fold")) or [Text()]
+            tail = _folded(last, max(room, 8)) or [Text()]
             lines.append(line + tail[0])
             lines.extend(Text(" " * start) + more for more in tail[1:])
         else:
             deeper = block.indent + GUTTER * 2
             if line.plain.strip():
                 lines.append(line)
-            lines.extend(
-                Text(" " * deeper) + more for more in last.wrap(console, max(width - deeper, 8), overflow="fold")
-            )
+            lines.extend(Text(" " * deeper) + more for more in _folded(last, max(width - deeper, 8)))
     return lines
 
 

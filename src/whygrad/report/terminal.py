@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from whygrad.execute.heap import frozen_heap
 from whygrad.ledger import Ledger
 from whygrad.report.parts import Report
 from whygrad.report.sections.checks import checks, warnings
@@ -49,31 +48,18 @@ def render(
     """
     pen = Pen(glyphs=UNICODE if unicode else ASCII, verbose=verbose)
     width = max(width or shutil.get_terminal_size().columns, NARROWEST)
-    with _frozen_heap():
+    with frozen_heap():
         report = view(ledger)
-        text = drawn(header(report.run, pen), list(sections(report, pen, derivations or {}, explanation)), width=width, color=color)
+        text = drawn(
+            header(report.run, pen),
+            list(sections(report, pen, derivations or {}, explanation)),
+            width=width,
+            color=color,
+        )
     return text if unicode else text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-@contextmanager
-def _frozen_heap() -> Iterator[None]:
-    """Keep the garbage collector away from what was there before.
-
-    In the process that imported PyTorch one full collection takes 80 ms, and a report of 5 ms sets one off.
-    """
-    if gc.get_freeze_count():
-        yield
-        return
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def sections(
-    report: Report, pen: Pen, derivations: Derivations, explanation: Sequence[str] = ()
-) -> Iterator[Section]:
+def sections(report: Report, pen: Pen, derivations: Derivations, explanation: Sequence[str] = ()) -> Iterator[Section]:
     """The sections in reading order; one without anything to say is left out."""
     yield from filter(None, (failures(report, pen, explanation), not_finite(report, pen)))
     yield gradients(report, pen, derivations)

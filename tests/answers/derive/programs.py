@@ -191,6 +191,8 @@ SHAPES: dict[str, Program] = {
     "tril": lambda x: x.tril() ** 2,
     "triu": lambda x: x.triu(1) ** 2,
     "pad": lambda x: F.pad(x, (1, 2), value=3.0).cumsum(1) ** 2,
+    "index_add": lambda x: OTHER.index_add(0, torch.tensor([1, 1]), x) ** 2,
+    "scatter_add": lambda x: OTHER.scatter_add(1, torch.tensor([[0, 0, 2], [1, 2, 1]]), x) ** 2,
     "unflatten": lambda x: x.unflatten(1, (3, 1)) ** 2,
 }
 

@@ -110,7 +110,7 @@ class Recording(Ledger):
 
 
 def record(source: str, depth: str = "full", raises: type[BaseException] | None = None, loses: str = "") -> Recording:
-    """Run a snippet under the recorder. It must raise `raises` and lose `loses`, or nothing."""
+    """Run a snippet under the recorder. It must raise `raises` and lose `loses` (again and again), or nothing."""
     events = Events()
     table = SiteTable()
     session = Session(events, table, depth)
@@ -130,7 +130,8 @@ def record(source: str, depth: str = "full", raises: type[BaseException] | None 
     assert raises is None or error is not None, f"the snippet did not raise {raises.__name__}"
     recording = Recording(events, names, error)
     lost = [f"{event.what}: {event.why}" for event in recording.of(Lost)]
-    assert [loses in text and bool(loses) for text in lost] == [True] * bool(loses), lost
+    assert all(loses and loses in text for text in lost), lost
+    assert lost or not loses, "nothing was lost"
     return recording
 
 

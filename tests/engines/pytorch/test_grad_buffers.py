@@ -1,5 +1,6 @@
 """Every write to every grad buffer: by which backward, set or accumulated, and through what it came."""
 
+import pytest
 from recording import record
 
 from whygrad.ledger.events import BackwardBegan
@@ -69,11 +70,9 @@ def test_weights_shared_by_two_modules_get_a_contribution_from_each() -> None:
         y = second(first(torch.tensor([[5.0]])))
         y.sum().backward()
     """)
-    assert sorted(run.terms("first.weight")) == [([10], "linear", "first(torch.tensor([[5.0]]))")] * 2 or sorted(
-        run.terms("first.weight"), key=str
-    ) == [
-        ([10], "mm", "first(torch.tensor([[5.0]]))"),
-        ([10], "mm", "second(first(torch.tensor([[5.0]])))"),
+    assert sorted(run.terms("first.weight")) == [
+        ([10], "t", "first(torch.tensor([[5.0]]))"),
+        ([10], "t", "second(first(torch.tensor([[5.0]])))"),
     ]
 
 
@@ -216,6 +215,7 @@ def test_retained_gradient_accumulates() -> None:
     assert run.story("h")[1:] == ["line 6: 7 -> 12 = 5 through h * 5"]
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_double_backward_adds_the_second_derivative() -> None:
     run = record("""
         w = torch.tensor(3.0, requires_grad=True)
@@ -230,6 +230,7 @@ def test_double_backward_adds_the_second_derivative() -> None:
     assert [began.create_graph for began in run.all(BackwardBegan)] == [True, False]
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_create_graph_twice_accumulates_out_of_place() -> None:
     run = record("""
         w = torch.tensor(3.0, requires_grad=True)

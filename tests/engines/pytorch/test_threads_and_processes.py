@@ -148,11 +148,12 @@ def test_backward_inside_a_backward_in_a_hook() -> None:
     run = record("""
         w = torch.tensor(3.0, requires_grad=True)
         v = torch.tensor(5.0, requires_grad=True)
+        @torch.enable_grad()
         def hook(grad):
             (v * grad.detach()).backward()
         y = w * 2
         y.register_hook(hook)
         (y * 7).backward()
     """)
-    assert run.story("v") == ["line 5: None -> 7 = 7 through v * grad.detach()"]
-    assert run.story("w") == ["line 8: None -> 14 = 14 through w * 2"]
+    assert run.story("v") == ["line 6: None -> 7 = 7 through v * grad.detach()"]
+    assert run.story("w") == ["line 9: None -> 14 = 14 through w * 2"]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 import msgspec
 
 from whygrad.answers.derive.agreement import coarsest
+from whygrad.answers.derive.budget import EVENT_WORK, REBUILD_WORK, Budget
 from whygrad.answers.derive.builders import NotSymbolicError
 from whygrad.answers.derive.comparison import Comparison
 from whygrad.answers.derive.derivation import Derivation, Status
 from whygrad.answers.derive.graph import NotDerivedError
 from whygrad.answers.derive.history import History
 from whygrad.answers.derive.nodes import foreign_node, other_ways
-from whygrad.answers.derive.numeric import Budget
 from whygrad.answers.derive.observed import Written, observed
 from whygrad.answers.derive.rebuild import rebuild
 from whygrad.answers.derive.replay import replay
@@ -27,11 +28,11 @@ ASKED_BUDGET = 500_000
 REPORT_BUDGET = 50_000
 """Microseconds of work for all derivations of a report."""
 
-EVENT_WORK = 4
-REBUILD_WORK = 300
-STEP_WORK = 60
 PER_TENSOR = 3
-"""At most so many different derivations are shown for one tensor."""
+"""At most so many different derivations are shown for one tensor, and so many failures are borne with."""
+
+REPORT_NODES = 300
+"""A report derives through graphs of at most so many nodes."""
 
 
 def derive(ledger: Ledger, written: Written) -> Derivation:
@@ -55,6 +56,7 @@ def derivations(ledger: Ledger, limit: int = 12, budget: int = REPORT_BUDGET) ->
     could not be derived is left out; what is the same for several backwards is said once, with all its lines.
     """
     found: dict[TensorId, list[Derivation]] = {}
+    failures: dict[TensorId, int] = {}
     history = History()
     left = Budget(budget)
     for event in ledger:
@@ -67,8 +69,13 @@ def derivations(ledger: Ledger, limit: int = 12, budget: int = REPORT_BUDGET) ->
         so_far = found.get(event.tensor, [])
         if len(so_far) >= PER_TENSOR or (not so_far and len(found) >= limit):
             continue
+        began = history.backwards.get(event.backward)
+        if failures.get(event.tensor, 0) >= PER_TENSOR or began is None or began.nodes > REPORT_NODES:
+            continue
         derivation = _derive(history, ledger, event, left)
-        if derivation.status is not Status.NOT_DERIVED:
+        if derivation.status is Status.NOT_DERIVED:
+            failures[event.tensor] = failures.get(event.tensor, 0) + 1
+        else:
             found[event.tensor] = joined([*so_far, derivation])
     return {tensor: tuple(several) for tensor, several in found.items()}
 
@@ -88,31 +95,34 @@ def joined(several: Iterable[Derivation]) -> list[Derivation]:
 
 
 def _derive(history: History, ledger: Ledger, written: Written, budget: Budget) -> Derivation:
-    target = written.tensor
-    name = ledger.name(target) or "x"
-    empty = Derivation(tensor=target, name=name, backward=written.backward, status=Status.NOT_DERIVED)
+    name = ledger.name(written.tensor) or "x"
+    empty = Derivation(tensor=written.tensor, name=name, backward=written.backward, status=Status.NOT_DERIVED)
+    budget.spend(REBUILD_WORK)
     try:
-        began = history.backwards.get(written.backward)
-        if began is None:
-            raise NotDerivedError("the beginning of the backward was not recorded")
-        seen = observed(written)
-        foreign = foreign_node(ledger, began, target)
-        if foreign is not None:
-            where = ledger.where(foreign.site)
-            raise NotDerivedError(
-                f"{foreign.name} ({where}) is a backward of its own making, which no operation explains"
-            )
-        graph = rebuild(history, ledger, began, target)
-        budget.spend(REBUILD_WORK + STEP_WORK * len(graph.steps))
-        done = replay(graph)
-        results = [result for step in done.moving for result in step.results if result is not None]
-        dtype = coarsest([seen.dtype, *(result.dtype for result in results)])
-        doubt = seen.doubt or graph.doubt or other_ways(ledger, done, written.contributions) or "; ".join(done.solved)
-        compare = Comparison(done, seen, dtype, doubt, budget)
-        empty = msgspec.structs.replace(empty, places=(graph.where,), shape=done.target.shape)
-        try:
-            return compare.symbolic(empty, formula(done, ledger.name))
-        except NotSymbolicError:
-            return compare.numeric(empty)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy's, of an empty mean and the like: the program is over
+            return _compared(history, ledger, written, budget, empty)
     except NotDerivedError as reason:
         return msgspec.structs.replace(empty, reason=str(reason))
+
+
+def _compared(history: History, ledger: Ledger, written: Written, budget: Budget, empty: Derivation) -> Derivation:
+    began = history.backwards.get(written.backward)
+    if began is None:
+        raise NotDerivedError("the beginning of the backward was not recorded")
+    seen = observed(written)
+    foreign = foreign_node(ledger, began, written.tensor, budget)
+    if foreign is not None:
+        where = ledger.where(foreign.site)
+        raise NotDerivedError(f"{foreign.name} ({where}) is custom: no recorded operation says what it computes")
+    graph = rebuild(history, ledger, began, written.tensor, budget)
+    done = replay(graph)
+    results = [result for step in done.moving for result in step.results if result is not None]
+    dtype = coarsest([seen.dtype, *(result.dtype for result in results)])
+    doubt = seen.doubt or graph.doubt or other_ways(ledger, done, written.contributions) or "; ".join(done.solved)
+    compare = Comparison(done, seen, dtype, doubt, budget)
+    placed = msgspec.structs.replace(empty, places=(graph.where,), shape=done.target.shape)
+    try:
+        return compare.symbolic(placed, formula(done, ledger.name))
+    except NotSymbolicError:
+        return compare.numeric(placed)

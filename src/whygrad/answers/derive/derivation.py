@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 
 import msgspec
@@ -76,6 +77,8 @@ class Derivation(msgspec.Struct, frozen=True, kw_only=True):
             if self.symbolic:
                 return f"agrees with the observed {self.observed_text}"
             return f"agrees ({gap})"
+        if self.difference is not None and not math.isfinite(self.difference):
+            return f"disagrees with the observed {self.observed_text}, which is not finite"
         return f"disagrees with the observed {self.observed_text} ({gap})"
 
     def same_as(self, other: Derivation) -> bool:

@@ -17,7 +17,9 @@ from whygrad.ledger.events import (
     DataChanged,
     DepthChanged,
     GradChanged,
+    Module,
     ModuleCalled,
+    ModuleId,
     NodeId,
     Operation,
     OptimizerStepped,
@@ -38,6 +40,9 @@ VIEWS = frozenset({
 
 SAME_DATA = frozenset({"detach", "data", "alias"})
 """Those among them whose result is the same data in the same shape."""
+
+SHARING_LIMIT = 64
+"""So many tensors that share their data are followed at once."""
 
 ELSEWHERE = "it was written through another view of its data"
 UNRECORDED = "it was written in place while no graph was recorded"
@@ -68,9 +73,10 @@ class History(msgspec.Struct):
     _buffers: list[TensorId] = []
     _nodes: set[NodeId] = set()
     _changed: list[DataChanged] = []
-    _sharing: dict[TensorId, set[TensorId]] = {}
+    _sharing: dict[TensorId, dict[TensorId, None]] = {}
     _same: dict[TensorId, TensorId] = {}
     _unseen: set[TensorId] = set()
+    _writing: set[ModuleId] = set()
 
     def add(self, event: AnyEvent) -> None:
         match event:
@@ -87,11 +93,14 @@ class History(msgspec.Struct):
                 self._data_changed(event)
             case OptimizerStepped():
                 self._stepped(event)
+            case Module() if "inplace=True" in event.config:
+                self._writing.add(event.id)
             case BackwardBegan():
                 self.backwards[event.id] = event
             case BackwardEnded() | GradChanged():
                 for buffer in self._buffers:  # a grad buffer that the program holds is written to unseen
                     self._append(buffer, Version(event.seq, event.site, lost="a backward may have added to it"))
+                self._buffers.clear()
             case DepthChanged(depth="light"):
                 self._look_away(event)
             case _:
@@ -120,7 +129,7 @@ class History(msgspec.Struct):
                 self._append(tensor, Version(event.seq, event.site, event, position, value))
                 source = event.inputs[0].tensor if event.inputs else None
                 if name in VIEWS and source is not None and source != tensor:
-                    self._share(source, tensor, name)
+                    self._share(source, tensor, name, event.seq)
         if event.node is not None:
             self._nodes.add(event.node)
 
@@ -128,10 +137,13 @@ class History(msgspec.Struct):
         for position, output in enumerate(event.outputs):
             if output.tensor is None:
                 continue
-            version = Version(event.seq, event.site, event, position, event.value if position == 0 else None)
-            inputs = {shape.tensor for shape in event.inputs}
-            if self._is_new(output.tensor) or (output.tensor in inputs and self._has_changed(output.tensor)):
-                self._append(output.tensor, version)
+            written = event.module in self._writing and any(output.tensor == shape.tensor for shape in event.inputs)
+            if self._is_new(output.tensor) or written:
+                value = event.value if position == 0 else None
+                latest = self.versions[output.tensor][-1]
+                if written and any(change.seq == latest.seq for change in self._changed):
+                    self.versions[output.tensor].pop()  # the same write, seen by the version counter first
+                self._append(output.tensor, Version(event.seq, event.site, event, position, value))
 
     def _is_new(self, tensor: TensorId) -> bool:
         """Whether its maker is still to come: it was only just met, as a result."""
@@ -174,11 +186,6 @@ class History(msgspec.Struct):
         self._append(event.tensor, Version(event.seq, event.site, value=event.after, lost=lost))
         self._changed = [*(change for change in self._changed if change.site == event.site), event]
 
-    def _has_changed(self, tensor: TensorId) -> bool:
-        """Whether a module just wrote into its input (`ReLU(inplace=True)`)."""
-        version = self.versions[tensor][-1]
-        return version.maker is None and any(change.seq == version.seq for change in self._changed)
-
     def _stepped(self, event: OptimizerStepped) -> None:
         for update in event.updates:
             if update.changed:
@@ -196,10 +203,14 @@ class History(msgspec.Struct):
 
     # --- tensors that share their data ----------------------------------------------------------------
 
-    def _share(self, source: TensorId, view: TensorId, name: str) -> None:
-        group = self._sharing.get(source, {source}) | self._sharing.get(view, {view})
-        for tensor in group:
-            self._sharing[tensor] = group
+    def _share(self, source: TensorId, view: TensorId, name: str, seq: int) -> None:
+        group = self._sharing.setdefault(source, {source: None})
+        group[view] = None
+        self._sharing[view] = group
+        if len(group) > SHARING_LIMIT:  # a long loop: the oldest view is given up
+            oldest = next(tensor for tensor in group if tensor != source)
+            del group[oldest], self._sharing[oldest]
+            self._append(oldest, Version(seq, None, lost=ELSEWHERE))
         if name in SAME_DATA:
             self._same[view] = self._same.get(source, source)
         if name == "data":
@@ -207,7 +218,9 @@ class History(msgspec.Struct):
 
     def _spread(self, tensor: TensorId, event: Operation, value: Value | None) -> None:
         """A write reaches every tensor that shares the data: an alias gets the value, other views lose theirs."""
-        for other in self._sharing.get(tensor, set()) - {tensor}:
+        for other in self._sharing.get(tensor, ()):
+            if other == tensor:
+                continue
             same = self._same.get(other, other) == self._same.get(tensor, tensor)
             known = same and event.node is None and value is not None and value.items is not None
             version = Version(event.seq, event.site, value=value if known else None, lost="" if known else ELSEWHERE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from whygrad.answers.derive.budget import NODE_WORK, Budget
 from whygrad.answers.derive.replay import Replay
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import BackwardBegan, Contribution, Node, NodeId, TensorId
@@ -14,9 +15,10 @@ BUILT_IN = re.compile(r"(Backward\d+|AccumulateGrad|CopySlices|GraphRoot|Error)$
 NODE_LIMIT = 5_000
 
 
-def foreign_node(ledger: Ledger, began: BackwardBegan, target: TensorId) -> Node | None:
+def foreign_node(ledger: Ledger, began: BackwardBegan, target: TensorId, budget: Budget) -> Node | None:
     """A node of a custom `autograd.Function` (a reentrant checkpoint is one) between the roots and the target."""
     reached = _reaching(ledger, began, target)
+    budget.spend(NODE_WORK * len(reached))
     return next((node for node in reached if not BUILT_IN.search(node.name)), None)
 
 

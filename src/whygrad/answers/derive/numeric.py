@@ -7,20 +7,12 @@ import random
 import msgspec
 import numpy as np
 
+from whygrad.answers.derive.budget import Budget
 from whygrad.answers.derive.differences import EVALUATIONS, Slope, slope
 from whygrad.answers.derive.operations.table import Array
 from whygrad.answers.derive.replay import Noise, Replay
 
 MIX = 0x9E3779B97F4A7C15
-
-
-class Budget(msgspec.Struct):
-    """How much work may still be done, in about microseconds; counted, so that a run is the same everywhere."""
-
-    left: int
-
-    def spend(self, work: int) -> None:
-        self.left -= work
 
 
 class Sampled(msgspec.Struct, frozen=True):

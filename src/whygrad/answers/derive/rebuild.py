@@ -12,10 +12,12 @@ import msgspec
 
 from whygrad.answers.derive import modules
 from whygrad.answers.derive.arrays import array_of, decoded
+from whygrad.answers.derive.budget import STEP_WORK, Budget
 from whygrad.answers.derive.graph import Graph, Missing, NotDerivedError, Ref, Result, Root, Slot, Step
 from whygrad.answers.derive.history import History, Maker, Version
 from whygrad.answers.derive.operations import find, plain_name, unknown
 from whygrad.answers.derive.operations.table import Array
+from whygrad.answers.derive.spelling import spelled
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import BackwardBegan, ModuleCalled, Operand, Operation, TensorId
 
@@ -68,20 +70,23 @@ class Key(msgspec.Struct, frozen=True):
     number: int
 
 
-def rebuild(history: History, ledger: Ledger, began: BackwardBegan, target: TensorId) -> Graph:
+def rebuild(history: History, ledger: Ledger, began: BackwardBegan, target: TensorId, budget: Budget) -> Graph:
     """The graph from `target` to the roots of a backward.
 
     Raises NotDerivedError where a part of it is not known.
     """
-    return _Rebuilder(history, ledger, began, target).graph()
+    return _Rebuilder(history, ledger, began, target, budget).graph()
 
 
 class _Rebuilder:
-    def __init__(self, history: History, ledger: Ledger, began: BackwardBegan, target: TensorId) -> None:
+    def __init__(
+        self, history: History, ledger: Ledger, began: BackwardBegan, target: TensorId, budget: Budget
+    ) -> None:
         self.history = history
         self.ledger = ledger
         self.began = began
         self.target = target
+        self.budget = budget
         self.slots: dict[Key, Slot] = {}
         self.tensors: list[TensorId] = []
         self.given: dict[Slot, Array] = {}
@@ -157,6 +162,7 @@ class _Rebuilder:
     def finish(self, key: Key) -> None:
         """Everything that the value needs is there: give it its slot."""
         value = self.fixed(key)
+        self.budget.spend(STEP_WORK)
         if value is not None:
             slot = self.slot(key)
             self.given[slot] = value
@@ -242,17 +248,22 @@ class _Rebuilder:
         results = self.results(maker, maker.outputs)
         arguments: tuple[Any, ...]
         keywords: dict[str, Any]
-        first = self.reference(maker.inputs[0].tensor, maker.seq) if maker.inputs and maker.inputs[0].tensor else None
-        if name in RESHAPING | EXPANDING and first is not None and results and results[0] is not None:
-            name = "reshape" if name in RESHAPING else "expand"
-            arguments, keywords = (first, results[0].shape), {}
-        elif name in CONVERTING and first is not None:
-            arguments, keywords = (first,), {}
+        given = maker.inputs[0].tensor if maker.inputs else None
+        if given is not None and name in RESHAPING | EXPANDING | CONVERTING:
+            arguments, keywords = (self.reference(given, maker.seq),), {}
         else:
             arguments, keywords = self.arguments(maker, f"`{code or name}` ({where})")
         function = None if name == GRADIENT else find(name) or unknown(name)
-        step = Step(name, function, arguments, keywords, results, code, where, maker.site)
-        self.check_hidden_writes(step, maker.seq)
+        self.add(Step(name, function, arguments, keywords, results, code, where, maker.site), maker.seq)
+
+    def add(self, step: Step, used: int) -> None:
+        """Take a step that ran at event `used`; what its result's shape says for certain is taken from there."""
+        result = step.results[0] if step.results else None
+        if step.name in RESHAPING | EXPANDING and result is not None:
+            name = "reshape" if step.name in RESHAPING else "expand"
+            changed = {"name": name, "function": find(name), "keywords": {}}
+            step = msgspec.structs.replace(step, arguments=(*step.arguments[:1], result.shape), **changed)
+        self.check_hidden_writes(step, used)
         self.steps.append(step)
 
     def arguments(self, maker: Operation, said: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -268,6 +279,8 @@ class _Rebuilder:
                 continue
             if operand.known:
                 argument = self.argument(operand, maker.seq)
+            elif (number := spelled(operand.code)) is not None:
+                argument = number
             elif plain_name(maker.function) in SOLVABLE and len(maker.inputs) == 2:
                 argument = Missing(operand.code)
             else:
@@ -294,8 +307,6 @@ class _Rebuilder:
             kind = module.kind if module is not None else "a module"
             said = f"{kind} {path}" if path else kind
             raise NotDerivedError(f"what {said} ({where}) computes inside is not replayed")
-        function = find(form.operation)
-        assert function is not None, form.operation
         if any(shape.tensor is None for shape in maker.inputs):
             raise NotDerivedError(f"an input of {module.kind} ({where}) was not recorded")
         inputs = [self.reference(shape.tensor, maker.seq) for shape in maker.inputs if shape.tensor is not None]
@@ -303,10 +314,20 @@ class _Rebuilder:
         keywords = {keyword: self.reference(named[name], maker.seq) for keyword, name in form.parameters.items()}
         results = self.results(maker, [shape.tensor for shape in maker.outputs])
         code = f"{path or module.kind}(...)"
-        given = keywords | form.constants
-        step = Step(form.operation, function, tuple(inputs), given, results, code, where, maker.site, form.choices)
-        self.check_hidden_writes(step, maker.seq)
-        self.steps.append(step)
+        self.add(
+            Step(
+                form.operation,
+                find(form.operation) or unknown(form.operation),
+                tuple(inputs),
+                keywords | form.constants,
+                results,
+                code,
+                where,
+                maker.site,
+                form.choices,
+            ),
+            maker.seq,
+        )
 
     def results(self, maker: Maker, outputs: Sequence[TensorId | None]) -> tuple[Result | None, ...]:
         """A slot for every value that the maker gave: it is computed once for all of them."""

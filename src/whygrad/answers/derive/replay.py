@@ -65,21 +65,28 @@ class Replay(msgspec.Struct, frozen=True):
         return 4 + sum(_cost(step, self.values) for step in self.moving)
 
     def root(self, offset: Array, noise: Noise | None = None) -> float:
-        """What the backward differentiated (the roots, weighed by the gradient argument) at target + offset."""
+        """What the backward differentiated (the roots, weighed by the gradient argument) at target + offset.
+
+        Not a number where it cannot be computed there.
+        """
         values = list(self.values)
         targets = set(self.graph.targets)
         for slot in targets:
             values[slot] = values[slot] + offset
-        with np.errstate(all="ignore"):
-            for number, step in enumerate(self.moving):
-                if step.function is None:
-                    raise NotDerivedError(
-                        f"{step.said()} is a gradient itself, and this one too long to be written down"
-                    )
-                for result, output in zip(step.results, _outputs(step, values), strict=False):
-                    if result is not None and result.flows and result.slot not in targets:
-                        values[result.slot] = output if noise is None else noise(number, output)
+        try:
+            with np.errstate(all="ignore"):
+                for number, step in enumerate(self.moving):
+                    self._move(number, step, values, targets, noise)
+        except FAILURES:
+            return math.nan
         return self.weighed(values)
+
+    def _move(self, number: int, step: Step, values: list[Array], targets: set[Slot], noise: Noise | None) -> None:
+        if step.function is None:
+            raise NotDerivedError(f"{step.said()} is a gradient itself, and too long to be written down")
+        for result, output in zip(step.results, _outputs(step, values), strict=False):
+            if result is not None and result.flows and result.slot not in targets:
+                values[result.slot] = output if noise is None else noise(number, output)
 
     def weighed(self, values: list[Array]) -> float:
         total = 0.0

@@ -20,7 +20,7 @@ def solved(name: str, operands: tuple[Any, ...], result: Array | None) -> float 
     >>> solved("div", (np.array([2.0, 6.0]), object()), np.array([0.5, 1.5]))
     4.0
     """
-    if result is None or len(operands) != 2 or result.size == 0:
+    if result is None or len(operands) != 2 or result.size == 0 or not np.all(np.isfinite(result)):
         return None
     first = isinstance(operands[0], np.ndarray)
     known = operands[0] if first else operands[1]
@@ -41,6 +41,9 @@ def solved(name: str, operands: tuple[Any, ...], result: Array | None) -> float 
     usable = candidates[np.isfinite(candidates)]
     if not usable.size or (name in ("mul", "div") and not np.all(np.isfinite(candidates) | (known == 0))):
         return None
-    number = float(f"{float(np.median(usable)):.6g}")
-    scale = max(abs(number), float(np.max(np.abs(known))) if name in ("add", "sub") else 0.0)
-    return number if np.all(np.abs(usable - number) <= CLOSE * scale + 1e-300) else None
+    middle = float(np.median(usable))
+    scale = max(abs(middle), float(np.max(np.abs(known))) if name in ("add", "sub") else 0.0)
+    for number in (float(f"{middle:.6g}"), middle):  # as a person would have written it, if that fits
+        if np.all(np.abs(usable - number) <= CLOSE * scale + 1e-300):
+            return number
+    return None

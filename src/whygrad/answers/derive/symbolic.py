@@ -41,8 +41,10 @@ STEP_LIMIT = 40
 TEXT_LIMIT = 100
 
 NAME = re.compile(r"[A-Za-z_][\w.\[\]\"']*")
+"""Names of tensors that can stand in an expression."""
+
 CUT = re.compile(r"[A-Za-z_][\w.]*\.(detach\(\)|data)")
-""" `w.detach()` is a name that says what it is."""
+"""Cuts whose own text says what they are, such as `w.detach()`."""
 
 
 class Formula(msgspec.Struct, frozen=True):
@@ -89,7 +91,8 @@ class _Builder(msgspec.Struct):
             raise NotSymbolicError
         self.live = replay.graph.live()
         slot = replay.graph.targets[0]
-        target = self.symbol(slot, "x")
+        name = self.name(replay.graph.tensors[slot])
+        target = self.symbol(slot, name if NAME.fullmatch(name) else "x")
         for step in replay.graph.steps:
             self.step(step, target)
         function = add(*(self.root(root.slot, root.weight) for root in replay.graph.roots))
@@ -126,25 +129,24 @@ class _Builder(msgspec.Struct):
             return expression if weight is None else multiply(number(shortest(float(weight.item()))), expression)
         if weight is None or np.all(weight == 1):
             return total("sum", value.size, expression)
-        self.values["gradient"] = weight
-        return total("sum", value.size, multiply(Symbol("gradient", True), expression))
+        return total("sum", value.size, multiply(self.named("gradient", weight), expression))
 
     # --- symbols and constants ------------------------------------------------------------------------
 
-    def symbol(self, slot: Slot, fallback: str = "") -> Symbol:
-        """The tensor under its name; two tensors of one name are told apart."""
-        value = self.replay.values[slot]
-        name = self.name(self.replay.graph.tensors[slot])
-        if not NAME.fullmatch(name):
-            name = fallback
+    def symbol(self, slot: Slot, name: str) -> Symbol:
+        """The value in a slot under a name."""
+        symbol = self.named(name, self.replay.values[slot])
+        self.expressions[slot] = symbol
+        return symbol
+
+    def named(self, name: str, value: Array) -> Symbol:
+        """A symbol for a value; two values of one name are told apart."""
         plain, count = name, 1
         while name in self.values and not np.array_equal(self.values[name], value):
             count += 1
             name = f"{plain}_{count}"
         self.values[name] = value
-        symbol = Symbol(name, value.size > 1)
-        self.expressions[slot] = symbol
-        return symbol
+        return Symbol(name, value.size > 1)
 
     def expression(self, slot: Slot) -> Expression:
         known = self.expressions.get(slot)
@@ -157,21 +159,17 @@ class _Builder(msgspec.Struct):
     def constant(self, slot: Slot) -> Expression:
         """A value that does not depend on the target: by name if it has one, else as a number."""
         value = self.replay.values[slot]
-        if value.size > VECTOR_LIMIT:
+        if not 0 < value.size <= VECTOR_LIMIT:
             raise NotSymbolicError
         name = self.name(self.replay.graph.tensors[slot])
         label = self.replay.graph.labels.get(slot, "")
         if NAME.fullmatch(name):
-            return self.symbol(slot)
+            return self.symbol(slot, name)
         if CUT.fullmatch(label):
-            self.values[label] = value
-            self.expressions[slot] = Symbol(label, value.size > 1)
-            return self.expressions[slot]
+            return self.symbol(slot, label)
         if np.all(value == value.ravel()[0]):
             return number(shortest(float(value.ravel()[0])))
-        literal = listed(value)
-        self.values[literal] = value
-        return Symbol(literal, True)
+        return self.symbol(slot, listed(value))
 
     # --- steps ----------------------------------------------------------------------------------------
 
@@ -233,11 +231,8 @@ class _Builder(msgspec.Struct):
             shapes.add(without_ones(value))
         if len(shapes) > 1:
             raise NotSymbolicError
-        if (
-            target.vector
-            and value.size > 1
-            and any(term.single and mentions(term.expression, target) for term in terms)
-        ):
+        singles = [term.expression for term in terms if term.single]
+        if target.vector and value.size > 1 and any(mentions(single, target) for single in singles):
             raise NotSymbolicError
 
 

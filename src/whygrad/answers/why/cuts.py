@@ -66,7 +66,7 @@ def cut_text(ledger: Ledger, made: Made) -> str:
         who = place
         if made.module and made.module not in code_of(ledger, made.site):
             who = f"{made.module} in {place}"
-        return f"{who} ran {_grad_mode(ledger, made)}, so its history was not recorded"
+        return f"{who} ran {_grad_mode(ledger, made)}, so autograd kept no history of it"
     if made.cut in CUTS:
         return f"{place} {CUTS[made.cut].clause}"
     if not made.cut:

@@ -53,7 +53,8 @@ def explain_leaf_in_place(ledger: Ledger, failure: Failure) -> Reason:
             sentences.append(Sentence(f"{quoted(ledger, leaf.site)} made {name}.", (leaf.seq,)))
     sentences += [
         _note(
-            failure, "A recorded write would turn the leaf into a result, and its gradient would have nowhere to go."
+            failure,
+            "A write that autograd follows would make the leaf a result, and its gradient would have nowhere to go.",
         ),
         _note(failure, "To update it by hand, write under `with torch.no_grad():`; otherwise compute out of place."),
     ]

@@ -80,7 +80,7 @@ def _connected(ledger: Ledger, subject: str, owner: str, tensor: TensorId, entry
         return (
             "required too late",
             Sentence(text, (entry.seq, first.seq, switched.seq)),
-            [Sentence("Only operations that run afterwards are recorded for it.", (switched.seq,))],
+            [Sentence("Only operations that run after that count for its gradient.", (switched.seq,))],
         )
     derived = [made for root_id in entry.began.roots for made in _derivatives(flow, root_id)]
     if derived:

@@ -9,7 +9,7 @@ from whygrad.answers.why.computed import Values
 from whygrad.answers.why.flow import tensors_of
 from whygrad.answers.why.words import (
     code_of,
-    is_spelled_out,
+    is_brief,
     joined,
     number_text,
     origin_text,
@@ -124,8 +124,14 @@ def _behind(ledger: Ledger, values: Values, last: Operation | ModuleCalled) -> l
 def _said(title: str, value: Value | None, known: Tensor | None) -> str:
     """`w is 3`, or `h has shape (2, 4)` where the value was not kept."""
     if value is not None:
-        return f"{title} is {short_text(value)}" if is_spelled_out(value) else f"{title} has {short_text(value)}"
+        return f"{title} is {short_text(value)}" if is_brief(value) else f"{title} has {_norm(value)}"
     return f"{title} has shape {shape_text(known.shape)}" if known is not None else f"{title} was not recorded"
+
+
+def _norm(value: Value) -> str:
+    """The norm of a value whose elements are too many to say."""
+    norm = value.magnitude
+    return f"shape {shape_text(value.shape)}" if norm is None else f"norm {number_text(norm)}"
 
 
 def _origin(ledger: Ledger, known: Tensor, value: Value | None) -> Sentence:
@@ -154,10 +160,10 @@ def _with(ledger: Ledger, values: Values, event: Operation | ModuleCalled) -> st
 def _operands(ledger: Ledger, values: Values, event: Operation | ModuleCalled) -> Iterator[str]:
     for title, tensor in _given(ledger, event):
         value = values.value(tensor, event.seq)
-        if value is not None and is_spelled_out(value):
+        if value is not None and is_brief(value):
             yield f"{title} = {short_text(value)}"
         elif value is not None:
-            yield f"{title} of {short_text(value)}"
+            yield f"{title} of {_norm(value)}"
         else:
             known = ledger.tensor(tensor)
             yield f"{title} of shape {shape_text(known.shape)}" if known is not None else title

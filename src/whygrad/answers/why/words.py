@@ -13,6 +13,9 @@ from whygrad.ledger.values import Number, Value, as_float
 SPELLED_OUT = 8
 """Values of at most this many elements are said element by element."""
 
+BRIEF = 40
+"""Characters of a value among others."""
+
 CODE_LIMIT = 60
 """Expressions are quoted up to this many characters."""
 
@@ -60,6 +63,11 @@ def short_text(value: Value | None) -> str:
         return "all 0"
     norm = value.magnitude
     return f"shape {value.shape}" if norm is None else f"norm {number_text(norm)}"
+
+
+def is_brief(value: Value | None) -> bool:
+    """Whether a value's elements fit into a list of several operands."""
+    return is_spelled_out(value) and len(value_text(value)) <= BRIEF
 
 
 def is_zero(value: Value | None) -> bool:

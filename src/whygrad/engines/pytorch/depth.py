@@ -12,10 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whygrad.engines.book import Book
+from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.tensors import Known, Tensors
-from whygrad.engines.pytorch.values import Reader
 from whygrad.ledger.events import BufferFold, DepthChanged, StepsFolded, TensorId
 from whygrad.ledger.values import Number, as_float, number
+
+BackwardThing = tuple[int | None, frozenset[object], type]
+"""A pass: its site, the modules called before it, and what kind of node made its root."""
 
 FULL_TIMES = 5
 """A thing is recorded fully the first five times."""
@@ -103,7 +106,7 @@ class Stretch:
     """What happened since the last flush."""
 
     first: int
-    backwards: dict[int | None, int] = field(default_factory=dict)
+    backwards: dict[BackwardThing, int] = field(default_factory=dict)
     resets: dict[Hashable, int] = field(default_factory=dict)
     steps: int = 0
     loss: Range = field(default_factory=Range)
@@ -113,18 +116,18 @@ class Stretch:
 class Fold:
     """Counts and samples the steps that are recorded lightly."""
 
-    def __init__(self, book: Book, reader: Reader, tensors: Tensors) -> None:
+    def __init__(self, book: Book, tensors: Tensors, grads: Grads) -> None:
         self.book = book
-        self.reader = reader
         self.tensors = tensors
-        self.leaves_of: dict[int | None, tuple[TensorId, ...]] = {}
+        self.grads = grads
+        self.leaves_of: dict[BackwardThing, tuple[TensorId, ...]] = {}
         self.owned: dict[Hashable, Callable[[], list[Any]]] = {}
         self._stretch: Stretch | None = None
         self._total = 0
 
-    def backward(self, site: int | None, loss: float | None) -> None:
+    def backward(self, thing: BackwardThing, loss: float | None) -> None:
         stretch = self._now()
-        stretch.backwards[site] = stretch.backwards.get(site, 0) + 1
+        stretch.backwards[thing] = stretch.backwards.get(thing, 0) + 1
         if loss is not None:
             stretch.loss.add(loss)
 
@@ -154,11 +157,8 @@ class Fold:
 
     def sample(self) -> None:
         stretch = self._now()
-        for tensor, known in self.tensors.live_leaves():
-            grad = tensor.grad
-            if grad is not None:
-                norm = self.reader.norm(grad)
-                stretch.norms.setdefault(known.id, Range()).add(as_float(norm))
+        for known, norm in self.grads.norms():
+            stretch.norms.setdefault(known.id, Range()).add(as_float(norm))
 
     def flush(self) -> None:
         """Write the stretch, if anything happened in it."""
@@ -166,8 +166,8 @@ class Fold:
         if stretch is None:
             return
         writes: dict[TensorId, int] = {}
-        for site, times in stretch.backwards.items():
-            for leaf in self.leaves_of.get(site, ()):
+        for thing, times in stretch.backwards.items():
+            for leaf in self.leaves_of.get(thing, ()):
                 writes[leaf] = writes.get(leaf, 0) + times
         resets: dict[TensorId, int] = {}
         for owner, times in stretch.resets.items():
@@ -179,7 +179,7 @@ class Fold:
             buffers.append(BufferFold(leaf, writes.get(leaf, 0), resets.get(leaf, 0), norms.seen, *norms.spell()))
         loss = stretch.loss.spell()
         count = sum(stretch.backwards.values())
-        site = next((site for site in stretch.backwards if site is not None), None)
+        site = next((site for site, _, _ in stretch.backwards if site is not None), None)
         last = self.book.step - 1 if stretch.steps else stretch.first + max(count, 1) - 1
         self.book.write(
             StepsFolded,

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 import threading
 from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.tensors import Tensors
+from whygrad.engines.pytorch.tensors import Tensors, version
+from whygrad.engines.pytorch.values import shape
 from whygrad.ledger.events import BackwardId, Edge, ModuleId, Node, NodeId, Saved, TensorId
 
 KEY = "whygrad"
@@ -24,17 +26,13 @@ NODE_LIMIT = 20_000
 MARK_LIMIT = 400_000
 
 OPERAND_SLOTS = {
-    "self": 0,
-    "input": 0,
-    "mat1": 0,
-    "tensor1": 0,
-    "other": 1,
-    "mat2": 1,
-    "vec": 1,
-    "target": 1,
-    "tensor2": 1,
-}
-"""Which operand a node keeps in which slot, by PyTorch's own names (derivatives.yaml)."""
+    "self": 0, "input": 0, "mat1": 0, "tensor1": 0, "other": 1, "mat2": 1, "vec": 1, "target": 1, "tensor2": 1,
+}  # fmt: skip
+"""Which operand a node keeps in which slot, by PyTorch's own names (derivatives.yaml): for versions of PyTorch
+whose saved tensors do not show what they hold."""
+
+Feeder = tuple[Any, "Label", int]
+"""A node that sends a gradient on: the node, its label, and which of its inputs' gradients it is."""
 
 
 @dataclass(slots=True)
@@ -101,12 +99,23 @@ class Used:
 class Walk:
     """What a backward can reach.
 
-    `leaves` maps each leaf's id to (tensor, feeding nodes as (node, label, input index)).
+    `leaves` maps each leaf's id to the tensor and what feeds it. `runs_python` says whether a custom
+    `autograd.Function` is among the nodes, which may do anything, even run a backward of its own.
     """
 
     nodes: list[tuple[Any, Label]] = field(default_factory=list)
-    leaves: dict[TensorId, tuple[Any, list[tuple[Any, Label, int]]]] = field(default_factory=dict)
-    complete: bool = True
+    leaves: dict[TensorId, tuple[Any, list[Feeder]]] = field(default_factory=dict)
+    runs_python: bool = False
+
+    def feeders(self, tensor: Any) -> list[Feeder]:
+        """What sends a gradient to a tensor that is no leaf."""
+        target = tensor.grad_fn, tensor.output_nr
+        return [
+            (node, label, position)
+            for node, label in self.nodes
+            for position, edge in enumerate(node.next_functions)
+            if edge == target
+        ]
 
 
 class Graph:
@@ -119,6 +128,7 @@ class Graph:
         self.sequence = torch._C._autograd._get_sequence_nr
         self._next = itertools.count(1).__next__
         self._slots: dict[type, tuple[str, ...]] = {}
+        self._python = torch.autograd.function.BackwardCFunction
         self._marks: dict[int, ThreadMarks] = {}
 
     def marks(self, thread: int) -> ThreadMarks:
@@ -141,6 +151,17 @@ class Graph:
         """Every node that this thread has made since the last mark came from `site`."""
         self.marks(threading.get_ident()).sites.add(self.sequence(), site)
 
+    def unmarked(self) -> int:
+        """How many nodes this thread has made since the last mark."""
+        upto = self.marks(threading.get_ident()).sites.upto
+        return self.sequence() - upto[-1] if upto else 0
+
+    def mark_before(self, sequence: int, owner: Callable[[], int | None]) -> None:
+        """The nodes up to this number, of those made since the last mark, came from `owner()`."""
+        sites = self.marks(threading.get_ident()).sites
+        if sites.upto and sequence >= sites.upto[-1]:
+            sites.add(sequence + 1, owner())
+
     def mark_module(self, module: ModuleId | None) -> None:
         self.marks(threading.get_ident()).modules.add(self.sequence(), module)
 
@@ -157,8 +178,9 @@ class Graph:
             order.append((node, label))
             if len(order) > NODE_LIMIT:
                 self.book.lost("a backward's graph", f"it has more than {NODE_LIMIT} nodes")
-                walk.complete = False
                 break
+            if isinstance(node, self._python):
+                walk.runs_python = True
             for position, (following, _) in enumerate(node.next_functions):
                 if following is None:
                     continue
@@ -179,6 +201,21 @@ class Graph:
             if not label.written:
                 self._write(node, label, seen)
         return walk
+
+    def reach(self, roots: list[Any]) -> tuple[TensorId, ...]:
+        """The leaves that can be reached from the grad_fns `roots`, and nothing else about the graph."""
+        leaves: list[TensorId] = []
+        stack, seen = list(roots), set(roots)
+        while stack and len(seen) <= NODE_LIMIT:
+            node = stack.pop()
+            variable = getattr(node, "variable", None)
+            if variable is not None and not node.next_functions:
+                leaves.append(self.tensors.meet(variable, None).id)
+            for following, _ in node.next_functions:
+                if following is not None and following not in seen:
+                    seen.add(following)
+                    stack.append(following)
+        return tuple(leaves)
 
     def saves(self, node: Any) -> tuple[str, ...]:
         """The slots in which this kind of node keeps tensors."""
@@ -216,7 +253,7 @@ class Graph:
                 edges.append(Edge(leaf=target))
         if label.module is None:
             label.module = self.marks(label.thread).modules.owner(node._sequence_nr(), None)
-        saved = tuple(self._saved(slot, label) for slot in self.saves(node))
+        saved = tuple(kept for slot in self.saves(node) for kept in self._saved(node, slot, label))
         self.book.write(
             Node,
             label.site,
@@ -227,7 +264,32 @@ class Graph:
             module=label.module,
         )
 
-    def _saved(self, slot: str, label: Label) -> Saved:
+    def _saved(self, node: Any, slot: str, label: Label) -> Iterator[Saved]:
+        """What the node keeps in a slot; a slot that holds nothing is left out."""
+        held = getattr(node, f"_raw_saved_{slot}", None)
+        for one in held if isinstance(held, tuple) else (held,):
+            if one is None or not hasattr(one, "data"):
+                yield self._assumed(slot, label)
+            elif (tensor := one.data) is not None:
+                yield self._held(slot, tensor, label)
+
+    def _held(self, slot: str, tensor: Any, label: Label) -> Saved:
+        """A saved tensor that shows itself: an operand or a base of it by identity, a result by its memory."""
+        if not isinstance(tensor, self.torch.Tensor):  # a hook of the program's packed it
+            return self._assumed(slot, label)
+        known = self.tensors.find(tensor)
+        if known is None and tensor._base is not None:
+            known = self.tensors.find(tensor._base)
+        if known is not None:
+            used = next((used for used in label.operands if used is not None and used.tensor == known.id), None)
+            return Saved(slot, known.id, shape(tensor), version(tensor) if used is None else used.version)
+        for result in label.results:
+            original = self.tensors.alive(result.tensor)
+            if original is not None and original.data_ptr() == tensor.data_ptr() and result.shape == shape(tensor):
+                return Saved(slot, result.tensor, result.shape, result.version)
+        return Saved(slot, None, shape(tensor))
+
+    def _assumed(self, slot: str, label: Label) -> Saved:
         position = OPERAND_SLOTS.get(slot)
         used: Used | None = None
         if position is not None and position < len(label.operands):

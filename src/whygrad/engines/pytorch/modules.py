@@ -6,12 +6,15 @@ import itertools
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from whygrad.engines.book import Book
+from whygrad.engines.pytorch.contracts import broken_contract
 from whygrad.engines.pytorch.graph import Graph
 from whygrad.engines.pytorch.tensors import Tensors
-from whygrad.engines.pytorch.values import Reader
+from whygrad.engines.pytorch.values import Reader, shape
+from whygrad.engines.pytorch.writes import Writes
 from whygrad.ledger.events import ModeChanged, Module, ModuleCalled, ModuleId, Shape
 
 SHAPE_LIMIT = 8
@@ -23,18 +26,22 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 class Modules:
     """Follows module calls on every thread."""
 
-    def __init__(self, torch: Any, book: Book, reader: Reader, tensors: Tensors, graph: Graph) -> None:
+    def __init__(self, torch: Any, book: Book, reader: Reader, tensors: Tensors, graph: Graph, writes: Writes) -> None:
         self.torch = torch
         self.book = book
         self.reader = reader
         self.tensors = tensors
         self.graph = graph
+        self.writes = writes
         self._module = torch.nn.Module
         self._next = itertools.count(1).__next__
         self._ids: weakref.WeakKeyDictionary[Any, ModuleId] = weakref.WeakKeyDictionary()
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._told: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._roots: dict[str, tuple[Any, str]] = {}
+        self._unmet: list[weakref.ref[Any]] = []
         self._running = threading.local()
+        tensors.met_parameter = self.meet_named
 
     def stack(self) -> list[Call | None]:
         try:
@@ -46,7 +53,11 @@ class Modules:
     def bind(self, module: Any, name: str, scope: str) -> None:
         """The user's code calls `module` by `name`."""
         if not name.startswith("self."):
-            self._roots[name] = (weakref.ref(module), scope)
+            held = self._roots.get(name)
+            if held is None or held[0]() is not module:
+                self._roots[name] = (weakref.ref(module), scope)
+                if not self._told.get(module):
+                    self._unmet.append(weakref.ref(module))
 
     def path(self, module: Any) -> str:
         """How the user's code can write the module: a name it was bound to, or its place in such a module."""
@@ -57,17 +68,46 @@ class Modules:
         return found
 
     def meet(self, module: Any, site: int | None) -> ModuleId:
-        """The id of `module`, written to the ledger if it is new (or has got a path since)."""
+        """The id of `module`, written to the ledger if it is new."""
         known = self._ids.get(module)
-        if known is not None:
-            return known
-        known = self._ids[module] = ModuleId(self._next())
-        path = self.path(module)
+        if known is None:
+            known = self._ids[module] = ModuleId(self._next())
+            self._describe(module, known, site)
+        return known
+
+    def meet_all(self, module: Any, site: int | None) -> None:
+        """Meet a module and all inside it, so that its parameters have names."""
+        if self._unmet:
+            self.meet_named(site)
+        if module not in self._ids:
+            for inner in list(self._module.modules(module)):
+                self.meet(inner, site)
+
+    def meet_named(self, site: int | None) -> None:
+        """Meet the modules that the user's code has given names, and all inside them, by those names."""
+        unmet, self._unmet = self._unmet, []
+        named = [module for ref in unmet if (module := ref()) is not None]
+        if not named:
+            return
+        self._name_all()
+        for root in named:
+            for module in list(self._module.modules(root)):
+                known = self._ids.get(module)
+                if known is None:
+                    self.meet(module, site)
+                elif self._told.get(module) != self._paths.get(module, ""):
+                    self._describe(module, known, site)
+
+    def _describe(self, module: Any, known: ModuleId, site: int | None) -> None:
+        path = self._told[module] = self.path(module)
         parameters = []
-        for name, parameter in list(module._parameters.items()):
-            if parameter is not None:
-                entry = self.tensors.meet(parameter, site)
-                parameters.append((name, entry.id))
+        for origin, held in (("parameter", module._parameters), ("buffer", module._buffers)):
+            for name, tensor in list(held.items()):
+                if tensor is None:
+                    continue
+                entry = self.tensors.meet(tensor, site, origin)
+                if origin == "parameter":
+                    parameters.append((name, entry.id))
                 if path:
                     self.tensors.name(entry, f"{path}.{name}", "<module>", site)
         try:
@@ -83,26 +123,18 @@ class Modules:
             parameters=tuple(parameters),
             config=config[:200],
         )
-        return known
-
-    def meet_all(self, module: Any, site: int | None) -> None:
-        """Meet a module and all inside it, so that its parameters have names."""
-        if module not in self._ids:
-            for inner in list(self._module.modules(module)):
-                self.meet(inner, site)
 
     def enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int | None) -> None:
+        """A call of `module` begins; it is on the stack already."""
         stack = self.stack()
-        if not stack:
+        if len(stack) == 1:
             self.meet_all(module, site)
-        self.graph.mark_module(self._innermost(stack))
-        stack.append((module, args, kwargs))
+        self.graph.mark_module(self._innermost(stack[:-1]))
+        stack[-1] = (module, args, kwargs)
 
-    def leave(self, result: Any, site: int | None) -> None:
+    def leave(self, call: Call, result: Any, site: int | None) -> None:
+        """A call is over, and off the stack."""
         stack = self.stack()
-        call = stack.pop()
-        if call is None:
-            return
         module, args, kwargs = call
         known = self.meet(module, site)
         self.graph.mark_module(known)
@@ -112,11 +144,8 @@ class Modules:
             value = self.reader.small(result)
         self._write(known, module, args, kwargs, site, len(stack), outputs=outputs, value=value)
 
-    def fail(self, site: int | None) -> None:
+    def fail(self, call: Call, site: int | None) -> None:
         stack = self.stack()
-        call = stack.pop()
-        if call is None:
-            return
         module, args, kwargs = call
         error = sys.exc_info()[1]
         known = self.meet(module, site)
@@ -124,7 +153,7 @@ class Modules:
             self._write(known, module, args, kwargs, site, len(stack))
             return
         text = f"{type(error).__name__}: {error}"
-        broken = broken_contract(module, args, self.torch)
+        broken = broken_contract(module, (*args, *kwargs.values()), self.torch)
         self._write(known, module, args, kwargs, site, len(stack), error=text, broken=broken)
 
     def mode_changed(self, root: Any, call: str, before: dict[Any, bool], site: int | None) -> None:
@@ -137,6 +166,18 @@ class Modules:
                 changed.append((f"{prefix}.{name}" if name else prefix, was))
         self.book.write(
             ModeChanged, site, module=self.meet(root, site), call=call, training=root.training, changed=tuple(changed)
+        )
+
+    def flag_set(self, module: Any, site: int | None) -> None:
+        """The user's code set `training` of one module by hand."""
+        path = self.path(module) or type(module).__name__
+        self.book.write(
+            ModeChanged,
+            site,
+            module=self.meet(module, site),
+            call=f"training = {module.training}",
+            training=bool(module.training),
+            changed=((path, not module.training),),
         )
 
     def grad_mode(self) -> str:
@@ -160,28 +201,32 @@ class Modules:
             module=known,
             training=bool(module.training),
             grad_mode=self.grad_mode(),
-            inputs=self._shapes((*args, *kwargs.values()), site, "unknown"),
+            inputs=self._shapes((*args, *kwargs.values()), site, "unknown", type(module).__name__),
             depth=depth,
             **more,
         )
 
-    def _shapes(self, value: Any, site: int | None, origin: str) -> tuple[Shape, ...]:
+    def _shapes(self, value: Any, site: int | None, origin: str, writer: str = "") -> tuple[Shape, ...]:
+        """Outlines of the tensors in `value`; notes which of them the module of class `writer` wrote into."""
         found: list[Shape] = []
-        self._gather(value, found, site, origin, 0)
+        for tensor in self._tensors(value, 0):
+            known = self.tensors.meet(tensor, site, origin)
+            if writer:
+                self.writes.observe(tensor, known, writer, site)
+            found.append(Shape(known.id, shape(tensor), self.reader.dtype(tensor)))
+            if len(found) == SHAPE_LIMIT:
+                break
         return tuple(found)
 
-    def _gather(self, value: Any, found: list[Shape], site: int | None, origin: str, depth: int) -> None:
-        if len(found) >= SHAPE_LIMIT or depth > 3:
-            return
+    def _tensors(self, value: Any, depth: int) -> Iterator[Any]:
         if isinstance(value, self.torch.Tensor):
-            known = self.tensors.meet(value, site, origin)
-            found.append(Shape(known.id, tuple(value.shape), self.reader.dtype(value)))
-        elif isinstance(value, list | tuple):
+            yield value
+        elif depth <= 3 and isinstance(value, list | tuple):
             for item in value[:SHAPE_LIMIT]:
-                self._gather(item, found, site, origin, depth + 1)
-        elif type(value) is dict:
+                yield from self._tensors(item, depth + 1)
+        elif depth <= 3 and type(value) is dict:
             for item in itertools.islice(value.values(), SHAPE_LIMIT):
-                self._gather(item, found, site, origin, depth + 1)
+                yield from self._tensors(item, depth + 1)
 
     def _innermost(self, stack: list[Call | None]) -> ModuleId | None:
         call = stack[-1] if stack else None
@@ -202,46 +247,3 @@ class Modules:
                     paths[module] = (rank[0], path)
         for module, (_, path) in paths.items():
             self._paths[module] = path
-
-
-def broken_contract(module: Any, args: tuple[Any, ...], torch: Any) -> str:
-    """Which expectation of a known module its first argument does not meet; empty if none of those known here."""
-    given = args[0] if args else None
-    if not isinstance(given, torch.Tensor):
-        return ""
-    kind, shape = type(module).__name__, tuple(given.shape)
-    label = f"{kind}({module.extra_repr()})"
-    last = shape[-1] if shape else None
-    for attribute in ("in_features", "input_size", "embed_dim", "d_model"):
-        wanted = getattr(module, attribute, None)
-        if isinstance(wanted, int) and not isinstance(wanted, bool):
-            if last != wanted:
-                return f"{label} expects {wanted} features in the last dimension, got {last} (shape {shape})"
-            break
-    channels = getattr(module, "in_channels", None)
-    if isinstance(channels, int):
-        spatial = len(getattr(module, "kernel_size", ()))
-        if len(shape) not in (spatial + 1, spatial + 2):
-            return f"{label} expects {spatial + 2} dimensions (or {spatial + 1} without a batch), got {len(shape)}"
-        got = shape[-spatial - 1]
-        if got != channels:
-            return f"{label} expects {channels} channels in dimension {len(shape) - spatial - 1}, got {got}"
-    features = getattr(module, "num_features", None)
-    if isinstance(features, int) and len(shape) > 1 and shape[1] != features:
-        return f"{label} expects {features} channels in dimension 1, got {shape[1]}"
-    normalized = getattr(module, "normalized_shape", None)
-    if isinstance(normalized, tuple) and shape[len(shape) - len(normalized) :] != normalized:
-        return f"{label} expects the last dimensions {tuple(normalized)}, got shape {shape}"
-    rows = getattr(module, "num_embeddings", None)
-    if isinstance(rows, int) and not given.is_floating_point() and given.numel() and given.device.type == "cpu":
-        low, high = int(given.min()), int(given.max())
-        if low < 0 or high >= rows:
-            return f"{label} expects indices from 0 to {rows - 1}, got {low} to {high}"
-    weight = getattr(module, "weight", None)
-    if isinstance(weight, torch.Tensor) and given.is_floating_point() and given.dtype != weight.dtype:
-        return f"{label} has {_short(weight.dtype)} weights, got a {_short(given.dtype)} input"
-    return ""
-
-
-def _short(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.backward import Backwards
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph, Used
-from whygrad.engines.pytorch.modules import Modules
 from whygrad.engines.pytorch.operands import Gathered, Operands
 from whygrad.engines.pytorch.tensors import Known, Tensors, version
-from whygrad.engines.pytorch.values import Reader
-from whygrad.execute.sites import Place
-from whygrad.ledger.events import DataChanged, Operation, TensorId
+from whygrad.engines.pytorch.values import Reader, shape
+from whygrad.engines.pytorch.writes import Writes
+from whygrad.execute.sites import Place, SiteTable
+from whygrad.ledger.events import Operation, TensorId
 from whygrad.ledger.values import WHOLE_LIMIT
 
 SITE_LIMIT = 200
@@ -21,6 +23,11 @@ SITE_LIMIT = 200
 
 COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne"})
 FLATTENING = frozenset({"argmax", "argmin", "argsort"})
+
+WRITING = ("torch.nn.functional.", "torch.nn.init.")
+"""Functions that may write into what they are given, whatever their names end in."""
+
+WRITING_KEYWORDS = frozenset({"out", "inplace"})
 
 
 class Operations:
@@ -34,8 +41,9 @@ class Operations:
         tensors: Tensors,
         graph: Graph,
         grads: Grads,
-        backwards: Backwards,
-        modules: Modules,
+        writes: Writes,
+        table: SiteTable,
+        outer_site: Callable[[], int | None],
         limited: bool,
     ) -> None:
         self.torch = torch
@@ -44,39 +52,46 @@ class Operations:
         self.tensors = tensors
         self.graph = graph
         self.grads = grads
-        self.backwards = backwards
-        self.modules = modules
-        self.operands = Operands(torch, tensors)
+        self.writes = writes
+        self.operands = Operands(torch, tensors, table)
+        self.outer_site = outer_site
         self._limit = SITE_LIMIT if limited else None
         self._times: dict[int, int] = {}
 
     def result(self, site: int, place: Place, value: Any, names: tuple[Any, ...]) -> None:
         """An expression gave a tensor, or a list or tuple of tensors."""
         if place.operation == "grad" and place.method:
-            self._buffer(site, place, value)
+            self._buffer(site, place, value, names)
             return
-        self.graph.mark_site(site)
         several = not isinstance(value, self.torch.Tensor)
         outputs = [item for _, item in self.tensors.members(value)] if several else [value]
         if not outputs or self._over(site):
+            self.graph.mark_site(site)
+            self.operands.drop(place)
             if outputs:
                 self._label(outputs, site, place, Gathered(), ())
             return
         given = self.operands.gather(place, names, site)
-        fresh = [self.tensors.find(output) is None for output in outputs]
-        origin = "result" if given.tensors or outputs[0].grad_fn is not None else "created"
+        self._mark(site, given)
+        earlier = [self.tensors.find(output) for output in outputs]
+        # a tensor that got its history since it was met: what a custom autograd.Function returned
+        made = any(
+            old is None or not (old.requires_grad or output.grad_fn is None)
+            for old, output in zip(earlier, outputs, strict=True)
+        )
+        origin = "result" if given.has_tensors or outputs[0].grad_fn is not None else "created"
         known = [self.tensors.meet(output, site, origin) for output in outputs]
-        ids = tuple(entry.id for entry in known)
-        self.operands.last[site] = ids if several else ids[0]
+        self.operands.give(site, tuple(known) if several else known[0])
         written = self._writes(given, outputs, known, place, site)
         for tensor, entry in zip(outputs, known, strict=True):
             self.tensors.check_flags(tensor, entry, place.operation, site)
-        if any(fresh) or written:
-            self._write(site, place, outputs, ids, given, written)
+        if made or written or place.operation == "detach_":
+            self._write(site, place, outputs, tuple(entry.id for entry in known), given, written)
 
     def taken_out(self, site: int, place: Place, names: tuple[Any, ...]) -> None:
         """A value left PyTorch: `loss.item()`, `float(x)`, `h.numpy()`."""
         if self._over(site):
+            self.operands.drop(place)
             return
         given = self.operands.gather(place, names, site)
         if given.wants_grad and self.torch.is_grad_enabled():
@@ -85,54 +100,53 @@ class Operations:
                 Operation, site, function=place.operation, inputs=tuple(given.inputs), cut=name, no_node="cut"
             )
 
-    def _buffer(self, site: int, place: Place, value: Any) -> None:
+    def _buffer(self, site: int, place: Place, value: Any, names: tuple[Any, ...]) -> None:
         """`w.grad` was read: a buffer is followed as the leaf's, not as a tensor of its own."""
+        for owner, entry in self.operands.gather(place, names, site).tensors:
+            if owner.grad is value:
+                self.tensors.retain(owner, entry)
+                self.grads.observe(owner, entry, "unseen", site)
         known = self.tensors.meet(value, site, "grad")
         known.version = version(value)
-        self.operands.last[site] = known.id
+        self.operands.give(site, known)
         self.tensors.name(known, place.code, place.function, site)
 
     def read(self, site: int, value: Any) -> None:
         """An attribute or a name gave a tensor that another expression uses."""
-        self.operands.last[site] = self.tensors.meet(value, site).id
+        self.operands.give(site, self.tensors.meet(value, site))
 
     def written_in_place(self, site: int, place: Place, tensor: Any, names: tuple[Any, ...] = ()) -> None:
         """A statement wrote into `tensor` (`x[0] = 1`, `x += y`)."""
         self.graph.mark_site(site)
         if self._over(site):
+            self.operands.drop(place)
             return
         given = self.operands.gather(place, names, site)
         known = self.tensors.meet(tensor, site)
         function = "setitem" if place.item and not place.operation else place.operation
-        self._note_write(tensor, known, function, site)
+        self.writes.note(tensor, known, function, site)
         self._write(site, place, [tensor], (known.id,), given, True, function)
 
     def hidden_write(self, site: int, place: Place, tensor: Any) -> None:
         """The data of `tensor` was written through `.data`, which its version counter does not show."""
-        known = self.tensors.meet(tensor, site)
-        now = version(tensor)
-        by = f".data.{place.operation}" if place.method else ".data"
-        self.book.write(
-            DataChanged,
-            site,
-            tensor=known.id,
-            by=by,
-            version_before=known.version,
-            version=now,
-            hidden=True,
-            after=self.reader.small(tensor),
-        )
-        known.version = now
-
-    def observe_data(self, tensor: Any, known: Known, by: str, site: int | None) -> bool:
-        """Note an in-place write since the tensor was last seen."""
-        now = version(tensor)
-        if now == known.version:
-            return False
-        self._note_write(tensor, known, by, site)
-        return True
+        if self.grads.written(tensor, place.operation or "assignment", site, closely=True):
+            return
+        by = f".data.{place.operation}" if place.operation else ".data"
+        self.writes.hidden(tensor, self.tensors.meet(tensor, site), by, site)
 
     # --- parts ------------------------------------------------------------------------------------
+
+    def _mark(self, site: int, given: Gathered) -> None:
+        """The nodes made since the last mark are this expression's, but for those that its operands rest on.
+
+        Those a library made before it called the user's code (a hook): they belong to the expression around that.
+        """
+        if self.graph.unmarked() > 1:
+            last = max(
+                (tensor.grad_fn._sequence_nr() for tensor, _ in given.tensors if tensor.grad_fn is not None), default=-1
+            )
+            self.graph.mark_before(last, self.outer_site)
+        self.graph.mark_site(site)
 
     def _over(self, site: int) -> bool:
         times = self._times.get(site, 0) + 1
@@ -140,31 +154,25 @@ class Operations:
         return self._limit is not None and times > self._limit
 
     def _writes(self, given: Gathered, outputs: list[Any], known: list[Known], place: Place, site: int) -> bool:
-        """Whether the operation wrote into one of its operands; notes each such write."""
-        seen = {entry.id for entry in known}
+        """Whether the operation wrote into what it returned; notes each write into that or into an operand."""
         written = False
-        for tensor, entry in [*zip(outputs, known, strict=True), *given.tensors]:
-            if self.observe_data(tensor, entry, place.operation, site):
-                written |= entry.id in seen
+        by = ""
+        for tensor, entry in (*zip(outputs, known, strict=True), *given.tensors):
+            if version(tensor) != entry.version:
+                by = by or self._writing(place, given)
+                if self.writes.observe(tensor, entry, by, site):
+                    written |= entry in known
         return written
 
-    def _note_write(self, tensor: Any, known: Known, by: str, site: int | None) -> None:
-        before, known.version = known.version, version(tensor)
-        self.backwards.note_write(known, known.version, site)
-        self.book.write(
-            DataChanged,
-            site,
-            tensor=known.id,
-            by=by,
-            version_before=before,
-            version=known.version,
-            after=self.reader.small(tensor),
-        )
-        base = tensor._base
-        if base is not None:
-            owner = self.tensors.find(base)
-            if owner is not None and owner.version != version(base):
-                self._note_write(base, owner, by, site)
+    def _writing(self, place: Place, given: Gathered) -> str:
+        """The operation's name if it may write into its operands; empty if it only computes."""
+        name = place.operation
+        if name.endswith("_") and not name.endswith("__"):
+            return name
+        if any(operand.keyword in WRITING_KEYWORDS for operand in given.inputs):
+            return name
+        is_call = self._function(place, given) == "call"
+        return name if is_call or name.startswith(WRITING) else ""
 
     def _label(
         self,
@@ -176,9 +184,7 @@ class Operations:
         function: str = "",
     ) -> Any:
         first = None
-        results = tuple(
-            Used(id, version(output), tuple(output.shape)) for id, output in zip(ids, outputs, strict=False)
-        )
+        results = tuple(Used(id, version(output), shape(output)) for id, output in zip(ids, outputs, strict=False))
         for output in outputs:
             node = output.grad_fn
             if node is not None:
@@ -224,19 +230,29 @@ class Operations:
             return name if first is not None and first.tensor is not None else "call"
         return name if "." not in name or name.startswith(("torch.", "numpy.")) else "call"
 
+    def _inside_function(self) -> bool:
+        """Whether a custom `autograd.Function` is running: the history of what it computes is its own node."""
+        path = self.torch.autograd.function.__file__
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == path and frame.f_code.co_name.startswith("apply"):
+                return True
+            frame = frame.f_back
+        return False
+
     def _no_node(self, output: Any, given: Gathered, function: str) -> tuple[str, str]:
         """(why the result has no grad_fn, what took the history away from an operand that had one)."""
         if output.requires_grad:  # a new leaf
             return ("", function if given.wants_grad else "")
         if not given.wants_grad:
-            return ("no input requires grad" if given.tensors else "", "")
+            return ("no input requires grad" if given.has_tensors else "", "")
         plain = function.rsplit(".", 1)[-1]
         if plain in ("detach", "data", "tensor", "detach_"):
             return "cut", "torch.tensor" if plain == "tensor" else plain
         if self.torch.is_inference_mode_enabled():
             return "inference mode", "inference_mode"
         if not self.torch.is_grad_enabled():
-            return "grad mode off", "no_grad"
+            return "grad mode off", "" if self._inside_function() else "no_grad"
         if plain in COMPARISONS or output.dtype is self.torch.bool:
             return "integer dtype", "comparison"
         if plain in FLATTENING:

@@ -8,8 +8,9 @@ from typing import Any
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
-from whygrad.engines.pytorch.tensors import Known, Tensors, version
+from whygrad.engines.pytorch.tensors import Known, Tensors
 from whygrad.engines.pytorch.values import Reader
+from whygrad.engines.pytorch.writes import Writes
 from whygrad.ledger.events import Group, Optimizer, OptimizerId, OptimizerStepped, TensorId, Update
 from whygrad.ledger.values import WHOLE_LIMIT, number
 
@@ -25,12 +26,13 @@ COPY_LIMIT = 50_000_000
 class Optimizers:
     """Follows every optimizer of the program."""
 
-    def __init__(self, torch: Any, book: Book, reader: Reader, tensors: Tensors, grads: Grads) -> None:
+    def __init__(self, torch: Any, book: Book, reader: Reader, tensors: Tensors, grads: Grads, writes: Writes) -> None:
         self.torch = torch
         self.book = book
         self.reader = reader
         self.tensors = tensors
         self.grads = grads
+        self.writes = writes
         self._next = itertools.count(1).__next__
         self._ids: weakref.WeakKeyDictionary[Any, OptimizerId] = weakref.WeakKeyDictionary()
         self._groups: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -40,9 +42,10 @@ class Optimizers:
         self._before: dict[int, list[tuple[Any, Known, Any]]] = {}
 
     def bind(self, optimizer: Any, name: str, site: int | None) -> None:
-        """The user's code calls `optimizer` by `name`."""
-        self._names[optimizer] = name
-        self._ids.pop(optimizer, None)
+        """The user's code calls `optimizer` by `name` (its first name stays)."""
+        if optimizer not in self._names:
+            self._names[optimizer] = name
+            self._groups.pop(optimizer, None)
         self.meet(optimizer, site)
 
     def meet(self, optimizer: Any, site: int | None) -> OptimizerId:
@@ -68,8 +71,8 @@ class Optimizers:
 
     def before_step(self, optimizer: Any, site: int | None) -> None:
         self.meet(optimizer, site)
-        self.grads.observe_all("unseen", site)
         parameters = self.parameters(optimizer)
+        self.grads.observe_these(parameters, "unseen", site)
         if sum(parameter.numel() for parameter in parameters) > COPY_LIMIT:
             self.book.lost("how far a step moved the parameters", f"they have more than {COPY_LIMIT} elements")
             return
@@ -93,12 +96,13 @@ class Optimizers:
         held = self._before.pop(id(optimizer), None)
         if held is None:
             return
+        kind = f"{type(optimizer).__name__}.step"
         updates: list[Update] = []
         skipped: list[TensorId] = []
         for parameter, known, before in held:
             if parameter.grad is None:
                 skipped.append(known.id)
-            written, known.version = version(parameter) != known.version, version(parameter)
+            written = self.writes.stepped(parameter, known, kind, site)
             if before is None:
                 if written:
                     updates.append(Update(known.id, known.grad_value))

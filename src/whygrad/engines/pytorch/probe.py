@@ -11,10 +11,12 @@ import __future__
 import ast
 import inspect
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
 
+from whygrad.execute.heap import uncollected
 from whygrad.execute.silence import silent_compiler
 
 _MARK = "\0whygrad.probe."
@@ -47,7 +49,8 @@ class Probes:
         target = getattr(target, "__func__", target)
         if not isinstance(target, FunctionType):
             raise ProbeError(f"{function!r} is not a Python function")
-        code = _probed(target.__code__, {"before": before, "after": after, "failed": failed})
+        with uncollected():
+            code = _probed(target.__code__, {"before": before, "after": after, "failed": failed})
         self._originals.append((target, target.__code__))
         if rests:
             self._resting.append((target, target.__code__, code))
@@ -72,27 +75,18 @@ class Probes:
 
 
 def _probed(code: CodeType, calls: dict[str, Callable[..., Any]]) -> CodeType:
-    lines = linecache.getlines(code.co_filename)
-    if not lines:
-        raise ProbeError(f"the source of {code.co_name} is not there")
-    block = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
-    tree = ast.parse("if 1:\n" + block if block[0].isspace() else block)
-    ast.increment_lineno(tree, code.co_firstlineno - 1 - (1 if block[0].isspace() else 0))
-    outer = tree.body[0]
-    definition = outer.body[0] if isinstance(outer, ast.If) else outer
-    if not isinstance(definition, ast.FunctionDef) or definition.name != code.co_name:
-        raise ProbeError(f"the source of {code.co_name} is not where it should be")
+    definition = _definition(code)
     _insert(definition)
     free = code.co_freevars
     shell: list[ast.stmt] = [definition]
     if "__class__" in free:
         shell = [_like(ast.ClassDef("_", [], [], shell, [], **_type_params()), definition)]
     if code.co_name not in free:
-        shell = [ast.Global([code.co_name]), *shell]
+        shell = [_like(ast.Global([code.co_name]), definition), *shell]
     names = [name for name in free if name != "__class__"]
-    arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    arguments = ast.arguments([], [_like(ast.arg(name), definition) for name in names], None, [], [], None, [])
     enclosing = _like(ast.FunctionDef("_", arguments, shell, [], None, **_type_params()), definition)
-    module = ast.fix_missing_locations(ast.Module([enclosing], []))
+    module = ast.Module([enclosing], [])
     with silent_compiler():
         compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURES, dont_inherit=True)
     found = _find(compiled, code.co_name)
@@ -104,6 +98,41 @@ def _probed(code: CodeType, calls: dict[str, Callable[..., Any]]) -> CodeType:
     if hasattr(code, "co_qualname"):
         changes["co_qualname"] = code.co_qualname
     return found.replace(**changes)
+
+
+def _definition(code: CodeType) -> ast.FunctionDef:
+    """The tree of the function that was compiled to `code`, at its lines in the file."""
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    if not lines:
+        raise ProbeError(f"the source of {code.co_name} is not there")
+    margin = _margin(lines[0])
+    above = "\n" * (code.co_firstlineno - 1)
+    if margin:
+        above = above[:-1] + "if 1:\n"
+    for count in _ends(lines, margin):
+        with suppress(SyntaxError), silent_compiler():
+            statement = ast.parse(above + "".join(lines[:count])).body[0]
+            definition = statement.body[0] if isinstance(statement, ast.If) else statement
+            if isinstance(definition, ast.FunctionDef) and definition.name == code.co_name:
+                return definition
+            break
+    raise ProbeError(f"the source of {code.co_name} is not where it should be")
+
+
+def _ends(lines: list[str], margin: int) -> Iterator[int]:
+    """After how many lines the definition that begins with the first may be over.
+
+    A line that stands no deeper may end it. If it is inside brackets or a string, what comes before is no
+    whole definition: then a later line does.
+    """
+    for count, line in enumerate(lines):
+        if count and not line.isspace() and line.lstrip()[0] != "#" and _margin(line) <= margin:
+            yield count
+    yield len(lines)
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _type_params() -> dict[str, Any]:
@@ -133,11 +162,11 @@ def _insert(definition: ast.FunctionDef) -> None:
     head, rest = (body[:1], body[1:]) if documented else ([], body)
     at = rest[0] if rest else first
     last = rest[-1] if rest else first
-    _Returns().visit_body(rest)
+    _report_returns(rest)
     enter = _call("before", [ast.Name(argument.arg, ast.Load()) for argument in arguments], at)
     leave = _call("after", [ast.Constant(None)], last)
     handler = ast.ExceptHandler(
-        ast.Name("BaseException", ast.Load()),
+        _like(ast.Name("BaseException", ast.Load()), last),
         None,
         [_statement(_call("failed", [], last), last), _like(ast.Raise(), last)],
     )
@@ -145,26 +174,17 @@ def _insert(definition: ast.FunctionDef) -> None:
     definition.body = [*head, _statement(enter, at), _like(guarded, at)]
 
 
-class _Returns(ast.NodeTransformer):
+def _report_returns(body: Sequence[ast.stmt]) -> None:
     """Wraps what the function itself returns (not what functions inside it return)."""
-
-    def visit_body(self, body: list[ast.stmt]) -> None:
-        for position, statement in enumerate(body):
-            body[position] = self.visit(statement)
-
-    def visit_Return(self, node: ast.Return) -> ast.Return:
-        value = node.value or _like(ast.Constant(None), node)
-        node.value = _call("after", [value], value)
-        return node
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        return node
+    for statement in body:
+        if isinstance(statement, ast.Return):
+            value = statement.value or _like(ast.Constant(None), statement)
+            statement.value = _call("after", [value], value)
+        elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for name in ("body", "orelse", "finalbody"):
+                _report_returns(getattr(statement, name, ()))
+            for part in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+                _report_returns(part.body)
 
 
 def _call(mark: str, arguments: list[ast.expr], at: ast.AST) -> Any:

@@ -14,16 +14,18 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.backward import Backwards
-from whygrad.engines.pytorch.depth import Depth, Fold
+from whygrad.engines.pytorch.backward import Backwards, Call, Pass
+from whygrad.engines.pytorch.depth import BackwardThing, Depth, Fold
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph
+from whygrad.engines.pytorch.modules import Call as ModuleCall
 from whygrad.engines.pytorch.modules import Modules
 from whygrad.engines.pytorch.operations import Operations
 from whygrad.engines.pytorch.optimizers import Optimizers
-from whygrad.engines.pytorch.taps import TAKES_OUT
+from whygrad.engines.pytorch.taps import SEEDING, TAKES_OUT, write_seed
 from whygrad.engines.pytorch.tensors import ELEMENT_LIMIT, Tensors
 from whygrad.engines.pytorch.values import Reader
+from whygrad.engines.pytorch.writes import Writes
 from whygrad.execute.sites import Place, SiteTable
 from whygrad.ledger.events import GradModeChanged, Noted
 
@@ -31,11 +33,13 @@ T = TypeVar("T")
 
 
 class _Busy(threading.local):
-    """Whether this thread is telling something; the mode changes that are running on it."""
+    """Whether this thread is telling something; the mode changes that are running on it; the modules that it called
+    since its last backward."""
 
     def __init__(self) -> None:
         self.on = False
         self.modes: list[tuple[Any, str, dict[Any, bool]]] = []
+        self.called: set[object] = set()
 
 
 class Recorder:
@@ -49,8 +53,9 @@ class Recorder:
         self.tensors = Tensors(torch, book, self.reader)
         self.graph = Graph(torch, book, self.tensors)
         self.grads = Grads(book, self.reader, self.tensors)
-        self.backwards = Backwards(torch, book, self.reader, self.tensors, self.graph, self.grads)
-        self.modules = Modules(torch, book, self.reader, self.tensors, self.graph)
+        self.writes = Writes(book, self.reader, self.tensors, self.grads)
+        self.backwards = Backwards(torch, book, self.reader, self.tensors, self.graph, self.grads, self.writes)
+        self.modules = Modules(torch, book, self.reader, self.tensors, self.graph, self.writes)
         self.operations = Operations(
             torch,
             book,
@@ -58,12 +63,13 @@ class Recorder:
             self.tensors,
             self.graph,
             self.grads,
-            self.backwards,
-            self.modules,
+            self.writes,
+            table,
+            self.outer_site,
             policy == "auto",
         )
-        self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads)
-        self.fold = Fold(book, self.reader, self.tensors)
+        self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads, self.writes)
+        self.fold = Fold(book, self.tensors, self.grads)
         self.depth = Depth(policy, book, self.fold, self.switched)
         self.compiled = False
         self.on_switch: list[Callable[[bool], None]] = []
@@ -102,15 +108,29 @@ class Recorder:
             frame = frame.f_back
         return None
 
+    def outer_site(self) -> int | None:
+        """What the user's code around the innermost function of the user's is executing."""
+        files = self.table.files
+        frame: FrameType | None = sys._getframe(1)
+        inside = False
+        while frame is not None:
+            if frame.f_code.co_filename in files:
+                if inside:
+                    return self.table.running(frame)
+                inside = True
+            frame = frame.f_back
+        return None
+
     def switched(self, full: bool) -> None:
         """Recording went to full or light depth."""
         for told in self.on_switch:
             told(full)
         if full:
+            self.operations.operands.forget()
             self.graph.mark_site(None)
             self.graph.mark_module(None)
+            self.grads.remember_all()
             for tensor, known in self.tensors.live_leaves():
-                self.grads.remember(known, tensor.grad)
                 known.version = tensor._version
         else:
             self.optimizers.forget_copies()
@@ -124,12 +144,17 @@ class Recorder:
             self.operations.result(site, place, value, names)
             self._bind_tensor(site, place, value)
         elif isinstance(value, list | tuple):
-            self.operations.result(site, place, value, names)
+            if place.operation in TAKES_OUT:
+                self.operations.taken_out(site, place, names)
+            else:
+                self.operations.result(site, place, value, names)
             self._bind_members(site, place, value)
         elif isinstance(value, self._module):
             self.graph.mark_site(site)
             for target in place.targets:
                 self.modules.bind(value, target, place.function)
+            if place.operation == "requires_grad_":
+                self._check_flags(value, site)
         elif isinstance(value, self._optimizer):
             if place.targets:
                 self.optimizers.bind(value, place.targets[0], site)
@@ -140,6 +165,22 @@ class Recorder:
             self.graph.mark_site(site)
             if place.operation in TAKES_OUT:
                 self.operations.taken_out(site, place, names)
+            elif place.operation in SEEDING:
+                write_seed(self.book, place, site, names)
+
+    def _check_flags(self, module: Any, site: int) -> None:
+        for parameter in module.parameters():
+            self.tensors.check_flags(parameter, self.tensors.meet(parameter, site), "requires_grad_", site)
+
+    def on_none(self, site: int, names: tuple[Any, ...]) -> None:
+        """An expression that can give a tensor gave None."""
+        place = self.table.places[site]
+        self.graph.mark_site(site)
+        if place.operation == "retain_grad" and place.method:
+            for tensor, known in self.operations.operands.gather(place, names, site).tensors:
+                self.tensors.retain(tensor, known)
+        else:
+            self.operations.operands.drop(place)
 
     def on_look(self, site: int, value: Any) -> None:
         place = self.table.places[site]
@@ -163,13 +204,21 @@ class Recorder:
                 self.modules.bind(value, name, place.function)
             elif isinstance(value, self._optimizer):
                 self.optimizers.bind(value, name, site)
+            elif isinstance(value, list | tuple | dict):
+                self._name_members(site, place, value, (name,))
+
+    def before_write(self, owner: Any) -> None:
+        """The user's code writes through `owner` while a backward runs (in a hook)."""
+        known = self.tensors.find(owner) if isinstance(owner, self._tensor) else None
+        if known is not None:
+            self.backwards.settle(owner, known)
 
     def on_wrote(self, site: int, owner: Any) -> None:
         """A write through an attribute or an item of `owner` is done."""
         place = self.table.places[site]
         if not isinstance(owner, self._tensor):
-            return
-        if place.attribute == "grad":
+            self._wrote_other(site, place, owner)
+        elif place.attribute == "grad":
             self._wrote_grad(site, place, owner)
         elif not self.depth.full:
             return
@@ -182,16 +231,27 @@ class Recorder:
         elif place.item:
             self.operations.written_in_place(site, place, owner)
 
+    def _wrote_other(self, site: int, place: Place, owner: Any) -> None:
+        if not self.depth.full:
+            return
+        if isinstance(owner, self._module) and place.attribute == "training":
+            self.modules.flag_set(owner, site)
+        elif place.item and type(owner).__module__ == "numpy":
+            leaf = self.grads.holder(owner.__array_interface__["data"][0])
+            if leaf is not None:
+                self.grads.observe(leaf.ref(), leaf, "assignment", site, closely=True)
+
     def _wrote_grad(self, site: int, place: Place, owner: Any) -> None:
         known = self.tensors.meet(owner, site)
         if not self.depth.full:
             if owner.is_leaf and (owner.grad is None or place.operation == "zero_"):
                 self.fold.reset(known.id)
             return
+        self.tensors.retain(owner, known)
         by = place.operation or "assignment"
-        if by == "assignment" and owner.is_leaf and owner.grad is None:
-            by = f"{place.code.split('=')[0].strip()} = None"
-        self.grads.observe(owner, known, by, site)
+        if by == "assignment" and owner.grad is None:
+            by = place.written if place.written.startswith("del ") else f"{place.written} = None"
+        self.grads.observe(owner, known, by, site, closely=True)
 
     def on_updated(self, site: int, value: Any, names: tuple[Any, ...]) -> None:
         place = self.table.places[site]
@@ -211,44 +271,38 @@ class Recorder:
                 self.tensors.name(known, target, place.function, site)
 
     def _bind_members(self, site: int, place: Place, value: Any) -> None:
-        if not place.targets or len(value) > 4 * ELEMENT_LIMIT:
+        self._name_members(site, place, value, place.targets)
+
+    def _name_members(self, site: int, place: Place, value: Any, names: tuple[str, ...]) -> None:
+        if not names or len(value) > 4 * ELEMENT_LIMIT:
             return
         for index, tensor in self.tensors.members(value):
             known = self.tensors.meet(tensor, site, "created")
-            for target in place.targets:
-                self.tensors.name(known, target + index, place.function, site)
+            for name in names:
+                self.tensors.name(known, name + index, place.function, site)
 
     # --- the probes of torch ------------------------------------------------------------------------
 
     def module_enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        stack = self.modules.stack()
-        if not stack:
+        if len(self.modules.stack()) == 1:
             self.root_call(module, args)
         if self.depth.full:
             self.modules.enter(module, args, kwargs, self.user_site())
-        else:
-            stack.append(None)
 
     def root_call(self, module: Any, args: tuple[Any, ...]) -> bool:
         """The user's code calls a module; returns whether to look at it fully."""
         first: Any = args[0] if args else None
         shape = (first.shape, first.dtype) if type(first) is self._tensor else None
-        thing = (id(module), module.training, shape, self._grad_enabled())
+        who = id(module) if module._parameters or module._modules else type(module)
+        self._busy.called.add(who)
+        thing = (who, module.training, shape, self._grad_enabled())
         return self.depth.happening(thing, "a module call with a shape or in a mode not seen before")
 
-    def module_leave(self, result: Any) -> None:
-        stack = self.modules.stack()
-        if stack and (stack[-1] is None or not self.depth.full):
-            stack.pop()
-        elif stack:
-            self.modules.leave(result, self.user_site())
+    def module_leave(self, call: ModuleCall, result: Any) -> None:
+        self.modules.leave(call, result, self.user_site())
 
-    def module_fail(self) -> None:
-        stack = self.modules.stack()
-        if stack and (stack[-1] is None or not self.depth.full):
-            stack.pop()
-        elif stack:
-            self.modules.fail(self.user_site())
+    def module_fail(self, call: ModuleCall) -> None:
+        self.modules.fail(call, self.user_site())
 
     def mode_enter(self, module: Any, call: str) -> None:
         before = {inner: inner.training for inner in self._module.modules(module)}
@@ -270,33 +324,46 @@ class Recorder:
         return self._busy.modes
 
     def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        site = self.user_site()
         loss = self.reader.scalar(roots[0]) if len(roots) == 1 else None
-        if self.look_at_backward(site, loss):
-            self.backward_begin(site, roots, args, kwargs)
-        else:
-            self.backwards.stack().append(None)
-            if kwargs.get("accumulate_grad"):
-                self.fold.backward(site, loss)
+        thing = self.backward_thing(roots)
+        if self.look_at_backward(thing, loss):
+            self.backward_begin(thing, roots, args, kwargs)
+        elif kwargs.get("accumulate_grad"):
+            self.aim(thing, roots)
+            self.fold.backward(thing, loss)
 
-    def backward_begin(self, site: int | None, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def backward_thing(self, roots: Any) -> BackwardThing:
+        """What tells this pass from others: its line, the modules called since the last one, what made the root."""
+        called = self._busy.called
+        thing = (self.user_site(), frozenset(called), type(getattr(roots[0], "grad_fn", None)))
+        called.clear()
+        return thing
+
+    def aim(self, thing: BackwardThing, roots: Any) -> None:
+        """Find the leaves of a pass that is only counted, once."""
+        if thing not in self.fold.leaves_of:
+            nodes = [root.grad_fn for root in roots if isinstance(root, self._tensor) and root.grad_fn is not None]
+            self.fold.leaves_of[thing] = self.graph.reach(nodes)
+
+    def backward_begin(self, thing: BackwardThing, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         gradients, keep, create, inputs = args[0], bool(args[1]), bool(args[2]), args[3]
         accumulate = bool(kwargs.get("accumulate_grad"))
-        entry = self.backwards.begin(site, roots, gradients, (keep, create), inputs, accumulate)
-        if accumulate:
-            self.fold.leaves_of[site] = tuple(entry.walk.leaves)
+        call = Call(tuple(roots), tuple(gradients), keep, create, tuple(inputs or ()), accumulate)
+        entry = self.backwards.begin(thing[0], call)
+        if accumulate and entry is not None:
+            self.fold.leaves_of[thing] = entry.leaves
 
-    def look_at_backward(self, site: int | None, loss: float | None) -> bool:
-        full = self.depth.happening(("backward", site), "a backward from a line not seen before")
+    def look_at_backward(self, thing: BackwardThing, loss: float | None) -> bool:
+        full = self.depth.happening(("backward", thing), "a backward from a line, or of modules, not seen before")
         if not full and loss is not None and loss - loss != 0:  # nan or inf
-            return self.depth.happening(("not finite", site), "the loss is not finite")
+            return self.depth.happening(("not finite", thing[0]), "the loss is not finite")
         return full
 
-    def backward_leave(self, result: Any) -> None:
-        self.backwards.end(result)
+    def backward_leave(self, entry: Pass, result: Any) -> None:
+        self.backwards.end(entry, result)
 
-    def backward_fail(self) -> None:
-        self.backwards.fail(sys.exc_info()[1])
+    def backward_fail(self, entry: Pass) -> None:
+        self.backwards.fail(entry, sys.exc_info()[1])
 
     def optimizer_built(self, optimizer: Any) -> None:
         self.optimizers.meet(optimizer, self.user_site())
@@ -305,7 +372,8 @@ class Recorder:
 
     def zeroed(self, owner: Any) -> None:
         """`zero_grad` of an optimizer or a module is over."""
-        self.grads.observe_all(f"{type(owner).__name__}.zero_grad", self.user_site())
+        held = owner.parameters() if isinstance(owner, self._module) else self.optimizers.parameters(owner)
+        self.grads.observe_these(held, f"{type(owner).__name__}.zero_grad", self.user_site())
 
     def zeroed_lightly(self, owner: Any) -> None:
         if id(owner) not in self.fold.owned and isinstance(owner, self._module):
@@ -330,7 +398,7 @@ class Recorder:
     def changed_grads(self, by: str) -> None:
         """Something that changes buffers (clipping, unscaling) is over."""
         if self.depth.full:
-            self.grads.observe_all(by, self.user_site())
+            self.grads.observe_all(by, self.user_site(), closely=by == "unscale_")
 
     def grad_mode(self, by: str, entered: bool, frame: Any) -> None:
         """The user's own code switched the grad mode."""

@@ -6,7 +6,6 @@ Torch is probed at the moment the program imports it, not before: settings that 
 
 from __future__ import annotations
 
-import importlib.abc
 import importlib.machinery
 import os
 import sys
@@ -86,6 +85,8 @@ class Session:
         self.book.close()
         self.taps.recorder = None
         self.taps.idle = True
+        if self.recorder is not None:
+            self.recorder.backwards.forked()
 
     # --- torch ------------------------------------------------------------------------------------
 
@@ -153,8 +154,11 @@ class Session:
             self.book.lost("warnings", error)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
-    """Lets the other finders find torch, and calls back when it has been imported."""
+class _Finder:
+    """A meta path finder that lets the others find torch, and calls back when it has been imported.
+
+    It has no base class: importing that takes 8 ms.
+    """
 
     def __init__(self, imported: Callable[[Any], None]) -> None:
         self._imported = imported

@@ -11,7 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whygrad.engines.book import Book
-from whygrad.execute.sites import Constant, Passed, SiteTable
+from whygrad.execute.sites import Constant, Passed, Place, SiteTable
 from whygrad.ledger.events import Check, Raised, Seeded
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class Taps:
         def base(site: int, value: T) -> T:
             recorder = state.recorder
             if recorder is not None and type(value) not in scalars:
+                if recorder.backwards.running:
+                    recorder.tell("a buffer", recorder.before_write, value)
                 state._pending()[site] = value
             return value
 
@@ -115,6 +117,8 @@ class Taps:
     def caught(self, site: int) -> None:
         self._pending().clear()
         self._sides().clear()
+        if self.recorder is not None:
+            self.recorder.operations.operands.forget()
         self._tell("a caught exception", self._caught, site, sys.exc_info()[1])
 
     # --- slow paths -------------------------------------------------------------------------------
@@ -135,7 +139,7 @@ class Taps:
         recorder = self.recorder
         if operation in SEEDING:
             self._kinds[site] = 1
-            self._tell("a seed", self._seeded, site, SEEDING[operation], names)
+            self._tell("a seed", write_seed, self.book, self.table.places[site], site, names)
         elif operation in TAKES_OUT:
             self._kinds[site] = 2
             if recorder is not None and recorder.depth.full:
@@ -143,20 +147,9 @@ class Taps:
         elif value is None:
             self._kinds[site] = 3
             if recorder is not None and recorder.depth.full:
-                recorder.tell("an operation", recorder.graph.mark_site, site)
+                recorder.tell("an operation", recorder.on_none, site, names)
         else:
             self._kinds[site] = 0
-
-    def _seeded(self, site: int, generator: str, names: tuple[Any, ...]) -> None:
-        operands = self.table.places[site].operands
-        given = ""
-        if operands:
-            form = operands[0].form
-            value = (
-                form.value if isinstance(form, Constant) else names[form.index] if isinstance(form, Passed) else None
-            )
-            given = repr(value) if type(value) in SCALARS else operands[0].code
-        self.book.write(Seeded, site, generator=generator, seed=given)
 
     def _check(self, site: int, held: bool, values: dict[int, Any]) -> None:
         place = self.table.places[site]
@@ -175,9 +168,9 @@ class Taps:
 
     def _printed(self, value: Any) -> str:
         """How a checked value reads. Only values whose text cannot run the user's code are printed."""
-        if type(value) in SCALARS:
-            return repr(value)[:200]
         recorder = self.recorder
+        if type(value) in SCALARS or (recorder is not None and type(value) is recorder.torch.Size):
+            return repr(value)[:200]
         if recorder is not None and isinstance(value, recorder.torch.Tensor):
             known = recorder.reader.read(value)
             if known.items is not None:
@@ -185,7 +178,8 @@ class Taps:
             return f"a tensor of shape {known.shape}"
         if type(value) in (tuple, list) and len(value) <= 16:
             inner = ", ".join(self._printed(item) for item in value)
-            return f"({inner})" if type(value) is tuple else f"[{inner}]"
+            comma = "," if len(value) == 1 else ""
+            return f"({inner}{comma})" if type(value) is tuple else f"[{inner}]"
         return f"a {type(value).__name__}"
 
     def _pending(self) -> dict[int, Any]:
@@ -201,6 +195,16 @@ class Taps:
         except AttributeError:
             self._local.sides = {}
             return self._local.sides  # type: ignore[no-any-return]
+
+
+def write_seed(book: Book, place: Place, site: int, names: tuple[Any, ...]) -> None:
+    """A generator outside torch was seeded, with a literal, a name's value, or what `place` shows of it."""
+    given = ""
+    if place.operands:
+        form = place.operands[0].form
+        value = form.value if isinstance(form, Constant) else names[form.index] if isinstance(form, Passed) else None
+        given = repr(value) if type(value) in SCALARS else place.operands[0].code
+    book.write(Seeded, site, generator=SEEDING[place.operation], seed=given)
 
 
 def raising_site(error: BaseException, table: SiteTable) -> int | None:

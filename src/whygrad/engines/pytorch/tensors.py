@@ -6,11 +6,13 @@ Holds no tensor alive.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.values import Reader
+from whygrad.engines.pytorch.values import Reader, shape
 from whygrad.ledger.events import Named, RequiresGradChanged, Tensor, TensorId
 from whygrad.ledger.values import INPUT_LIMIT, Value
 
@@ -21,21 +23,26 @@ ELEMENT_LIMIT = 16
 class Known:
     """One tensor as it was last seen.
 
-    `version` is its version counter, `grad` the buffer object seen last (weakly), with its version and value.
+    `version` is its version counter, `grad` the buffer object seen last (weakly), with its version and value;
+    `thread` is the one that used it last, and the only one that may read its buffer unasked: PyTorch does not
+    bear a reading beside what another thread's C++ code does with the same tensor.
     """
 
-    __slots__ = ("grad", "grad_value", "grad_version", "id", "leaf", "names", "ref", "requires_grad", "version")
+    __slots__ = (
+        "grad", "grad_value", "grad_version", "id", "leaf", "ref", "requires_grad", "shape", "thread", "version",
+    )  # fmt: skip
 
-    def __init__(self, id: TensorId, ref: weakref.ref[Any], leaf: bool, requires_grad: bool, version: int) -> None:
+    def __init__(self, id: TensorId, ref: weakref.ref[Any], tensor: Any) -> None:  # noqa: A002
         self.id = id
         self.ref = ref
-        self.leaf = leaf
-        self.requires_grad = requires_grad
-        self.version = version
+        self.thread = threading.get_ident()
+        self.shape = shape(tensor)
+        self.leaf: bool = tensor.is_leaf
+        self.requires_grad: bool = tensor.requires_grad
+        self.version = version(tensor)
         self.grad: weakref.ref[Any] | None = None
         self.grad_version = 0
         self.grad_value: Value | None = None
-        self.names: set[tuple[str, str]] = set()
 
 
 class Tensors:
@@ -52,6 +59,8 @@ class Tensors:
         self._next = itertools.count(1).__next__
         self._holders: dict[tuple[str, str], TensorId] = {}
         self.leaves: dict[TensorId, Known] = {}
+        self.retained: dict[TensorId, Known] = {}
+        self.met_parameter: Callable[[int | None], None]
 
     def find(self, tensor: Any) -> Known | None:
         known = self._known.get(id(tensor))
@@ -68,12 +77,12 @@ class Tensors:
         known = self._known.get(key)
         if known is not None and known.ref() is tensor:
             return known
-        requires_grad, leaf = tensor.requires_grad, tensor.is_leaf
-        known = Known(TensorId(self._next()), self._watch(tensor, key), leaf, requires_grad, version(tensor))
+        known = Known(TensorId(self._next()), self._watch(tensor, key), tensor)
         self._known[key] = self._by_id[known.id] = known
-        if leaf and requires_grad:
+        if known.leaf and known.requires_grad:
             self.leaves[known.id] = known
-        if isinstance(tensor, self._parameter):
+        is_parameter = isinstance(tensor, self._parameter)
+        if is_parameter:
             origin = "parameter"
         value = None
         if origin != "result" and tensor.numel() <= INPUT_LIMIT:
@@ -82,14 +91,16 @@ class Tensors:
             Tensor,
             site,
             id=known.id,
-            shape=tuple(tensor.shape),
+            shape=known.shape,
             dtype=self.reader.dtype(tensor),
             device=str(tensor.device),
-            leaf=leaf,
-            requires_grad=requires_grad,
+            leaf=known.leaf,
+            requires_grad=known.requires_grad,
             origin=origin,
             value=value,
         )
+        if is_parameter:
+            self.met_parameter(site)
         return known
 
     def name(self, known: Known, name: str, scope: str, site: int | None) -> None:
@@ -98,7 +109,6 @@ class Tensors:
         if self._holders.get(key) == known.id:
             return
         self._holders[key] = known.id
-        known.names.add(key)
         self.book.write(Named, site, tensor=known.id, name=name, scope=scope)
 
     def check_flags(self, tensor: Any, known: Known, by: str, site: int | None) -> None:
@@ -113,16 +123,18 @@ class Tensors:
             if requires_grad:
                 self.leaves[known.id] = known
 
+    def retain(self, tensor: Any, known: Known) -> None:
+        """Follow the buffer of a tensor that is no leaf, from here on."""
+        if not tensor.is_leaf:
+            self.retained[known.id] = known
+
+    def live_retained(self) -> list[tuple[Any, Known]]:
+        """The tensors of this thread with a buffer that are no leaves and still there."""
+        return [entry for entry in _alive(self.retained) if entry[0].retains_grad] if self.retained else []
+
     def live_leaves(self) -> list[tuple[Any, Known]]:
-        """The leaves that are still there."""
-        alive = []
-        for key, known in list(self.leaves.items()):
-            tensor = known.ref()
-            if tensor is None:
-                del self.leaves[key]
-            else:
-                alive.append((tensor, known))
-        return alive
+        """The leaves of this thread that are still there, and still leaves."""
+        return [entry for entry in _alive(self.leaves) if entry[0].is_leaf]
 
     def members(self, value: Any) -> list[tuple[str, Any]]:
         """(index text, tensor) of the tensors in a list, tuple or dict."""
@@ -142,6 +154,23 @@ class Tensors:
                 del by_id[entry.id]
 
         return weakref.ref(tensor, gone)
+
+
+def _alive(entries: dict[TensorId, Known]) -> list[tuple[Any, Known]]:
+    """The entries of this thread (and of threads that are over) whose tensor is still there; the others are dropped."""
+    alive = []
+    mine = threading.get_ident()
+    for key, known in list(entries.items()):
+        if known.thread != mine:
+            if known.thread in {thread.ident for thread in threading.enumerate()}:
+                continue
+            known.thread = mine
+        tensor = known.ref()
+        if tensor is None:
+            entries.pop(key, None)
+        else:
+            alive.append((tensor, known))
+    return alive
 
 
 def version(tensor: Any) -> int:

@@ -42,7 +42,7 @@ class Reader:
 
     def outline(self, tensor: Any) -> Value:
         """Shape and dtype alone."""
-        return Value(shape=tuple(tensor.shape), dtype=self.dtype(tensor))
+        return Value(shape=shape(tensor), dtype=self.dtype(tensor))
 
     def read(self, tensor: Any, limit: int = WHOLE_LIMIT) -> Value:
         """Every element up to `limit` of them, statistics beyond."""
@@ -65,7 +65,7 @@ class Reader:
         array = self._array(tensor)
         if array is None:
             with self.torch.no_grad():
-                return number(float(self.torch.linalg.vector_norm(tensor.detach().float())))
+                return number(float(self.torch.linalg.vector_norm(self._exact(tensor))))
         return number(_norm(array))
 
     def scalar(self, tensor: Any) -> float | None:
@@ -97,11 +97,16 @@ class Reader:
                 np.subtract(array, before, out=before)
                 change = _norm(before)
             return number(change), number(_norm(array)), not same and change != 0
-        now = tensor.detach()
         with self.torch.no_grad():
-            change = float(self.torch.linalg.vector_norm(now.float() - before.float()))
-            size = float(self.torch.linalg.vector_norm(now.float()))
-            return number(change), number(size), change > 0 or not self.torch.equal(now, before)
+            now = self._exact(tensor)
+            change = float(self.torch.linalg.vector_norm(now - self._exact(before)))
+            size = float(self.torch.linalg.vector_norm(now))
+            return number(change), number(size), change > 0 or not self.torch.equal(tensor.detach(), before)
+
+    def _exact(self, tensor: Any) -> Any:
+        """The data in a dtype that norms can be taken of without loss."""
+        now = tensor.detach()
+        return now if now.dtype in self._arrays or now.is_complex() else now.float()
 
     def _opaque(self, tensor: Any) -> bool:
         if self.visible():
@@ -109,7 +114,7 @@ class Reader:
         if type(tensor) not in self._plain and not _same_as_plain(tensor, self.torch):
             return True
         kind = tensor.device.type
-        return kind == "meta" or tensor.layout is not self.torch.strided
+        return kind == "meta" or tensor.layout is not self.torch.strided or tensor.is_quantized or tensor.is_nested
 
     def _array(self, tensor: Any) -> Any:
         """A NumPy view of a real tensor of the CPU, else None."""
@@ -150,6 +155,14 @@ class Reader:
             return Value(
                 shape, dtype, norm=number(norm), low=number(low.item()), high=number(high.item()), nan=nan, inf=inf
             )
+
+
+def shape(tensor: Any) -> tuple[int, ...]:
+    """The shape; -1 for the ragged dimensions of a nested tensor."""
+    try:
+        return tuple(tensor.shape)
+    except RuntimeError:
+        return (tensor.size(0), *[-1] * (tensor.dim() - 1))
 
 
 def is_zero(value: Value) -> bool:

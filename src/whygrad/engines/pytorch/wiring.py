@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,13 @@ def _nothing() -> None: ...
 
 
 def _ignore(*_: Any) -> None: ...
+
+
+class _Calls(threading.local):
+    """The first arguments of the calls that run on one thread."""
+
+    def __init__(self) -> None:
+        self.owners: list[Any] = []
 
 
 class Wiring:
@@ -52,10 +60,11 @@ class Wiring:
         self._around(optimizer.add_param_group, "an optimizer", self._group_added)
         self._around(optimizer.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
         self._around(module.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
+        clipping = _Calls()
         for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
             function = getattr(torch.nn.utils, name, None)
             if function is not None:
-                self._around(function, "a change of gradients", partial(self._changed, name))
+                self._around(function, "a change of gradients", partial(self._changed, name), calls=clipping)
         self._around(
             torch.amp.GradScaler.unscale_, "a change of gradients", lambda _: recorder.changed_grads("unscale_")
         )
@@ -93,56 +102,58 @@ class Wiring:
         stack = recorder.modules.stack
 
         def enter(owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            running = stack()
+            running.append(None)
             if depth.full:
                 tell("a module call", recorder.module_enter, owner, args, kwargs)
-                return
-            running = stack()
-            if running or not recorder.root_call(owner, args):
-                running.append(None)
-            else:
+            elif len(running) == 1 and recorder.root_call(owner, args):
                 tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
 
         def leave(result: Any) -> Any:
-            running = stack()
-            if running and running[-1] is None:
-                running.pop()
-            else:
-                tell("a module call", recorder.module_leave, result)
+            call = stack().pop()
+            if call is not None and depth.full:
+                tell("a module call", recorder.module_leave, call, result)
             return result
 
-        return enter, leave, lambda: tell("a module call", recorder.module_fail)
+        def failed() -> None:
+            call = stack().pop()
+            if call is not None and depth.full:
+                tell("a module call", recorder.module_fail, call)
+
+        return enter, leave, failed
 
     def _backwards(self) -> tuple[Any, Any, Any]:
         """A light recording counts a pass and reads its loss, if that is a plain number on the CPU."""
         recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
-        stack, scalar, functions = (
-            recorder.backwards.stack,
-            recorder.reader.scalar,
-            self.torch._C._len_torch_function_stack,
-        )
+        backwards, scalar = recorder.backwards, recorder.reader.scalar
+        functions = self.torch._C._len_torch_function_stack
 
         def enter(roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            backwards.skip()
             if depth.full or functions():
                 tell("a backward", recorder.backward_enter, roots, args, kwargs)
                 return
-            site = recorder.user_site()
             loss = scalar(roots[0]) if len(roots) == 1 else None
-            if recorder.look_at_backward(site, loss):
-                tell("a backward", recorder.backward_begin, site, roots, args, kwargs)
-            else:
-                stack().append(None)
-                if kwargs.get("accumulate_grad"):
-                    recorder.fold.backward(site, loss)
+            thing = recorder.backward_thing(roots)
+            if recorder.look_at_backward(thing, loss):
+                tell("a backward", recorder.backward_begin, thing, roots, args, kwargs)
+            elif kwargs.get("accumulate_grad"):
+                if thing not in recorder.fold.leaves_of:
+                    tell("a backward", recorder.aim, thing, roots)
+                recorder.fold.backward(thing, loss)
 
         def leave(result: Any) -> Any:
-            running = stack()
-            if running and running[-1] is None:
-                running.pop()
-            else:
-                tell("a backward", recorder.backward_leave, result)
+            entry = backwards.stack().pop()
+            if entry is not None:
+                tell("a backward", recorder.backward_leave, entry, result)
             return result
 
-        return enter, leave, lambda: tell("a backward", recorder.backward_fail)
+        def failed() -> None:
+            entry = backwards.stack().pop()
+            if entry is not None:
+                tell("a backward", recorder.backward_fail, entry)
+
+        return enter, leave, failed
 
     def _add(self, function: Any, before: Any, after: Any, failed: Any, rests: bool = False) -> None:
         try:
@@ -151,25 +162,37 @@ class Wiring:
             self.book.lost(f"calls of {getattr(function, '__qualname__', function)}", error)
 
     def _around(
-        self, function: Any, what: str, told: Callable[[Any], None], light: Callable[[Any], None] = _ignore
+        self,
+        function: Any,
+        what: str,
+        told: Callable[[Any], None],
+        light: Callable[[Any], None] = _ignore,
+        calls: _Calls | None = None,
     ) -> None:
-        """Tell when a call that got `owner` first is over; `light` is what a light recording does instead."""
-        running: list[Any] = []
+        """Tell when a call that got `owner` first is over; `light` is what a light recording does instead.
+
+        Of calls that share `calls` and run inside each other only the outermost is told.
+        """
+        calls = calls or _Calls()
         tell, depth = self.recorder.tell, self.recorder.depth
 
         def leave(result: Any) -> Any:
-            owner = running.pop() if running else None
+            owner = calls.owners.pop()
+            if calls.owners:
+                return result
             if depth.full:
                 tell(what, told, owner)
             else:
                 light(owner)
             return result
 
-        def failed() -> None:
-            if running:
-                running.pop()
+        def enter(owner: Any = None, *_: Any) -> None:
+            calls.owners.append(owner)
 
-        self._add(function, lambda owner, *_: running.append(owner), leave, failed)
+        def failed() -> None:
+            calls.owners.pop()
+
+        self._add(function, enter, leave, failed)
 
     def _grad_modes(self) -> None:
         torch, tell, recorder = self.torch, self.recorder.tell, self.recorder

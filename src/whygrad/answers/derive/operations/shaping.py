@@ -213,6 +213,23 @@ def with_item(a: Array, index: Any, value: Any) -> Any:
     return written
 
 
+@operation("index_add", "index_add_")
+def with_added_rows(a: Array, dim: int, index: Array, source: Array, *, alpha: float = 1) -> Any:
+    """Rows that come several times add up."""
+    added = np.moveaxis(np.array(a), dim, 0)
+    np.add.at(added, index, alpha * np.moveaxis(source, dim, 0))
+    return np.moveaxis(added, 0, dim)
+
+
+@operation("scatter_add", "scatter_add_")
+def with_scattered_sums(a: Array, dim: int, index: Array, src: Array) -> Any:
+    added = np.array(a)
+    places: list[Any] = list(np.indices(index.shape))
+    places[dim] = index
+    np.add.at(added, tuple(places), src[tuple(map(slice, index.shape))])
+    return added
+
+
 # --- made from nothing ----------------------------------------------------------------------------
 
 

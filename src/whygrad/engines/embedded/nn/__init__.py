@@ -1,0 +1,1 @@
+"""Modules: what `torch.nn` names, one family a file."""

@@ -1,0 +1,5 @@
+"""`torch.utils`."""
+
+from . import checkpoint, data
+
+__all__ = ["checkpoint", "data"]
