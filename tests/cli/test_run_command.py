@@ -68,7 +68,7 @@ def test_the_programs_output_comes_first_and_its_exit_code_is_kept() -> None:
     Path("fails.py").write_text("import atexit, sys\natexit.register(print, 'bye')\nprint('out')\nsys.exit(3)\n")
     done = run("fails.py")
     assert done.returncode == 3
-    assert done.stdout.startswith("out\nbye\nfails.py")
+    assert done.stdout.startswith("out\nbye\n\nfails.py")
     assert "exit code 3" in done.stdout
     assert left_over() == []
 

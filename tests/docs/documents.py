@@ -37,7 +37,9 @@ MAY_LACK = ("jq",)
 """Programs that are not everybody's: without them their commands are not run."""
 
 ANY = "..."
-NO_LINE = "no line of this kind"
+OPEN = 3
+"""An update lets one line of dots stand for at most so many lines."""
+
 MAYBE = "\0"
 MARK = "\x1e"
 
@@ -64,12 +66,16 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a document says is printed, and what is. `line` is where the claim begins, and `text` is all of it."""
+    """What a document says is printed, and what is. `line` is where the claim begins, and `text` is all of it.
+
+    `is_fact` is false where what was found must not be written into the document: nothing, or an exception.
+    """
 
     line: int
     about: str
     text: str
     found: str
+    is_fact: bool = True
 
     @property
     def holds(self) -> bool:
@@ -123,7 +129,10 @@ def _console(block: Block, folder: Path) -> Iterator[Claim]:
     script = "".join(f"{claim.about}\n__status=$?; printf '\\036'; (exit $__status)\n" for claim in wanted)
     printed = _run(["bash", "-c", "exec 2>&1\n" + script], folder).split(MARK)[:-1]
     for claim, found in zip_longest(wanted, printed):
-        yield replace(claim, found="it did not run" if found is None else found.replace(str(folder), ANY))
+        if found is None:
+            yield replace(claim, found="it did not run", is_fact=False)
+        else:
+            yield replace(claim, found=found.replace(str(folder), ANY))
 
 
 def _commands(block: Block) -> Iterator[Claim]:
@@ -174,14 +183,13 @@ def _python(path: Path, found: Sequence[Block], folder: Path) -> Iterator[Claim]
         (folder / name).write_text(found[index].text, encoding="utf-8")
     printed = _run([sys.executable, "-c", DRIVER, *names], folder).split(MARK) if ours else []
     for position, index in enumerate(ours):
-        block = found[index]
-        done = position < len(printed) - 1
-        output = printed[position] if position < len(printed) else ""
-        following = found[index + 1] if index + 1 < len(found) else None
-        if following is not None and following.language == "output":
-            yield Claim(following.line, f"Python at line {block.line}", following.text, output)
-        elif not done:
-            yield Claim(block.line, f"Python at line {block.line}", "", output or "it did not run")
+        block, following = found[index], found[index + 1] if index + 1 < len(found) else None
+        about = f"Python at line {block.line}"
+        output = printed[position] if position < len(printed) else "it did not run"
+        if position >= len(printed) - 1:  # the last part is what was printed after the last block, or an exception
+            yield Claim(block.line, about, "", output, is_fact=False)
+        elif following is not None and following.language == "output":
+            yield Claim(following.line, about, following.text, output)
 
 
 # --- ledgers --------------------------------------------------------------------------------------------
@@ -196,8 +204,8 @@ def _ledger(block: Block, ledger: Path) -> Iterator[Claim]:
             continue
         kind = re.search(r'"event":"[^"]*"', line)
         alike = [other.replace(str(ledger.parent), ANY) for other in lines if kind is not None and kind[0] in other]
-        nearest = max(alike, key=partial(_in_common, line), default=NO_LINE)
-        yield Claim(number, f"a line of {ledger.name}", f"{line}\n", f"{nearest}\n")
+        nearest = max(alike, key=partial(_in_common, line), default="no line of this kind")
+        yield Claim(number, f"a line of {ledger.name}", f"{line}\n", f"{nearest}\n", is_fact=bool(alike))
 
 
 def _in_common(line: str, other: str) -> int:
@@ -236,9 +244,6 @@ def renewed(expected: str, found: str) -> str:
     return "".join(f"{line}\n" for line in _fitted(expected, found, dear=3)[1])
 
 
-OPEN = 3
-
-
 def _fitted(expected: str, found: str, dear: int) -> tuple[int, tuple[str, ...]]:
     """What it costs to make `expected` describe `found`, and the lines that then do.
 
@@ -274,8 +279,8 @@ def _fitted(expected: str, found: str, dear: int) -> tuple[int, tuple[str, ...]]
 def write_back(path: Path, failed: Sequence[Claim]) -> None:
     """Put what was found into the document, in place of what was claimed."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    known = [claim for claim in failed if NO_LINE not in claim.found]
-    for claim in sorted(known, key=lambda claim: claim.line, reverse=True):
+    facts = [claim for claim in failed if claim.is_fact]
+    for claim in sorted(facts, key=lambda claim: claim.line, reverse=True):
         start = claim.line - 1
         lines[start : start + claim.text.count("\n")] = [renewed(claim.text, claim.found)]
     path.write_text("".join(lines), encoding="utf-8")

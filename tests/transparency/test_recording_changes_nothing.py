@@ -41,9 +41,10 @@ def parameter(invocation: Invocation) -> object:
 
 @pytest.fixture(scope="session")
 def runner(request: pytest.FixtureRequest) -> Iterator[Runner]:
-    """Two processes at a time (one in each worker of pytest-xdist), busy with what the next tests will ask for."""
-    runner = Runner(1 if "PYTEST_XDIST_WORKER" in os.environ else 2)
-    for item in request.session.items:
+    """Two processes at a time, busy with what the next tests will ask for; one in each worker of pytest-xdist."""
+    alone = "PYTEST_XDIST_WORKER" not in os.environ
+    runner = Runner(2 if alone else 1)
+    for item in request.session.items if alone else ():
         invocation = getattr(item, "callspec", None) and item.callspec.params.get("invocation")
         if isinstance(invocation, Invocation) and not item.get_closest_marker("skip"):
             runner.bare(invocation)

@@ -101,6 +101,8 @@ class Expressions:
         site = _tap_site(done)
         if site is not None and site >= before:
             self.table.places[site].targets = targets
+            if targets and done.func.value == MARK + "value":  # type: ignore[attr-defined]
+                done.func.value = MARK + "bound"  # type: ignore[attr-defined]
             return done
         if not targets or isinstance(node, ast.Tuple):
             return done
@@ -419,7 +421,7 @@ def _tap_site(node: ast.expr) -> int | None:
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Constant)
         and isinstance(node.func.value, str)
-        and node.func.value in (MARK + "value", MARK + "look", MARK + "wrote")
+        and node.func.value in (MARK + "value", MARK + "bound", MARK + "look", MARK + "wrote")
     ):
         site = node.args[0]
         assert isinstance(site, ast.Constant)

@@ -33,6 +33,9 @@ class Taps(Protocol):
     def value(self, site: int, value: T, *names: Any) -> T:
         """An expression gave `value`; `names` are the values of its operands that are plain names."""
 
+    def bound(self, site: int, value: T, *names: Any) -> T:
+        """As `value`, of an expression whose value a statement gives a name."""
+
     def look(self, site: int, value: T) -> T:
         """An attribute or a name was read as an operand, or is about to be bound to a name."""
 
@@ -58,7 +61,7 @@ class Taps(Protocol):
         """An exception handler of the user's begins."""
 
 
-TAPS = ("value", "look", "names", "base", "wrote", "updated", "side", "check", "caught")
+TAPS = ("value", "bound", "look", "names", "base", "wrote", "updated", "side", "check", "caught")
 
 
 class Compiled(msgspec.Struct, frozen=True):

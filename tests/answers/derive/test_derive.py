@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
-from tracer import Tracer
+from derive_tracer import Tracer
 
 from whygrad.answers.derive import Derivation, Status
 from whygrad.answers.derive.operations.table import TABLE

@@ -78,7 +78,7 @@ def value_of(read_back: sympy.Expr, point: dict[str, float]) -> complex:
     return complex(read_back.subs({NAMES[name]: value for name, value in point.items()}).evalf(30))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(expressions, points)
 def test_the_derivative_is_sympys(expression: Expression, point: dict[str, float]) -> None:
     try:
@@ -95,7 +95,7 @@ def test_the_derivative_is_sympys(expression: Expression, point: dict[str, float
         assert value == pytest.approx(theirs.real, rel=1e-6, abs=1e-7)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(expressions, points)
 def test_the_text_means_the_expression(expression: Expression, point: dict[str, float]) -> None:
     try:

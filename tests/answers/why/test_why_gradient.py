@@ -139,7 +139,8 @@ def test_an_assigned_gradient() -> None:
 def test_a_result_that_retains_its_gradient() -> None:
     source = "w = torch.ones(2, requires_grad=True)\nh = w * 2\nh.retain_grad()\nh.sum().backward()"
     answer = asked(source, "h.grad")
-    assert (answer.reason, answer.value) == ("retained", "[1, 1]")
+    assert (answer.reason, answer.value) == ("written", "[1, 1]")
+    assert "through h.sum() (line 4)" in answer.headline.text
 
 
 def test_module_parameters_say_through_which_module() -> None:

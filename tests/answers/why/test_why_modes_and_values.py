@@ -42,7 +42,7 @@ def test_a_flag_that_was_assigned() -> None:
     source = "m = nn.Dropout(0.5)\nm.eval()\nm.training = True\nm(torch.ones(2))"
     answer = asked(source, "m.training")
     assert (answer.reason, answer.value) == ("assigned", "True")
-    assert "`m.eval()` (line 2) had set it to False, and the call at line 4 found it True" in answer.headline.text
+    assert "`m.training = True` (line 3) was the last to set it, which changed it from False" in answer.headline.text
 
 
 def test_a_module_by_itself() -> None:

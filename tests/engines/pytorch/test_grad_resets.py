@@ -188,8 +188,8 @@ def test_reset_of_several_targets() -> None:
         (w * v).backward()
         w.grad = v.grad = None
     """)
-    assert run.story("w")[1:] == ["line 5: 3 -> None by w.grad = v.grad = None"]
-    assert run.story("v")[1:] == ["line 5: 3 -> None by w.grad = v.grad = None"]
+    assert run.story("w")[1:] == ["line 5: 3 -> None by w.grad = None"]
+    assert run.story("v")[1:] == ["line 5: 3 -> None by v.grad = None"]
 
 
 def test_reset_of_a_retained_gradient() -> None:

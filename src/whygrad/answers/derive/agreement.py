@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-ROUNDING = {"float64": 2.0**-52, "float32": 2.0**-23, "bfloat16": 2.0**-7, "float16": 2.0**-10}
-"""The distance from 1 to the next number, by dtype."""
+ROUNDING = {"float64": 2.0**-52, "float32": 2.0**-23, "tf32": 2.0**-10, "bfloat16": 2.0**-7, "float16": 2.0**-10}
+"""The distance from 1 to the next number, by dtype. In `tf32` accelerators may multiply float32 matrices."""
 
-SLACK = {"float64": 4096, "float32": 840, "bfloat16": 4, "float16": 8}
+SLACK = {"float64": 4096, "float32": 840, "tf32": 8, "bfloat16": 4, "float16": 8}
 """How many such distances a gradient of moderate size may gather.
 
 In float32, 840 of them are 1e-4 of the gradient's scale: a sum of n terms that cancel nothing gathers about the
@@ -22,7 +22,7 @@ def rounding(dtype: str) -> float:
 
 def coarsest(dtypes: Iterable[str]) -> str:
     """The floating dtype among them that rounds most."""
-    floating = [dtype for dtype in dtypes if "float" in dtype]
+    floating = [dtype for dtype in dtypes if "float" in dtype or dtype == "tf32"]
     return max(floating, key=rounding, default="float32")
 
 

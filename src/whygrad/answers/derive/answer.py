@@ -15,7 +15,7 @@ from whygrad.answers.derive.derivation import Derivation, Status
 from whygrad.answers.derive.graph import NotDerivedError
 from whygrad.answers.derive.history import History
 from whygrad.answers.derive.nodes import foreign_node, other_ways
-from whygrad.answers.derive.observed import Written, observed
+from whygrad.answers.derive.observed import Written, hooks, observed
 from whygrad.answers.derive.rebuild import rebuild
 from whygrad.answers.derive.replay import replay
 from whygrad.answers.derive.symbolic import formula
@@ -118,8 +118,10 @@ def _compared(history: History, ledger: Ledger, written: Written, budget: Budget
     graph = rebuild(history, ledger, began, written.tensor, budget)
     done = replay(graph)
     results = [result for step in done.moving for result in step.results if result is not None]
-    dtype = coarsest([seen.dtype, *(result.dtype for result in results)])
-    doubt = seen.doubt or graph.doubt or other_ways(ledger, done, written.contributions) or "; ".join(done.solved)
+    elsewhere = history.tensors[written.tensor].device != "cpu" and seen.dtype == "float32"
+    dtype = coarsest([seen.dtype, *(result.dtype for result in results), *(["tf32"] if elsewhere else [])])
+    doubt = seen.doubt or graph.doubt or hooks(ledger) or other_ways(ledger, done, written.contributions)
+    doubt = doubt or "; ".join(done.solved)
     compare = Comparison(done, seen, dtype, doubt, budget)
     placed = msgspec.structs.replace(empty, places=(graph.where,), shape=done.target.shape)
     try:

@@ -10,7 +10,7 @@ import msgspec
 
 from whygrad.ledger.events import Module
 
-REDUCTIONS = ("mean", "sum", "none", "batchmean")
+REDUCTIONS = ("mean", "sum", "none")
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -75,10 +75,12 @@ def _plain(operation: str, *options: str) -> FormOf:
     return lambda config: Form(operation, {}, config.take(*options))
 
 
-def _loss(operation: str, *options: str) -> FormOf:
+def _loss(operation: str, *options: str, reductions: tuple[str, ...] = REDUCTIONS) -> FormOf:
+    """A loss. Its `extra_repr` does not say its reduction: then the recorded result does."""
+
     def of(config: Config) -> Form:
         said = config.take("reduction", *options)
-        choices = ({},) if "reduction" in said else tuple({"reduction": reduction} for reduction in REDUCTIONS)
+        choices = ({},) if "reduction" in said else tuple({"reduction": reduction} for reduction in reductions)
         return Form(operation, {}, said, choices)
 
     return of
@@ -169,7 +171,7 @@ FORMS: dict[str, FormOf] = {
     "NLLLoss": _loss("nll_loss", "ignore_index"),
     "BCELoss": _loss("binary_cross_entropy"),
     "BCEWithLogitsLoss": _loss("binary_cross_entropy_with_logits"),
-    "KLDivLoss": _loss("kl_div", "log_target"),
+    "KLDivLoss": _loss("kl_div", "log_target", reductions=(*REDUCTIONS, "batchmean")),
     "PoissonNLLLoss": _loss("poisson_nll_loss", "log_input", "full", "eps"),
     "GaussianNLLLoss": _loss("gaussian_nll_loss", "full", "eps"),
     "SoftMarginLoss": _loss("soft_margin_loss"),

@@ -12,10 +12,14 @@ from whygrad.answers.derive.agreement import rounding
 from whygrad.answers.derive.arrays import array_of
 from whygrad.answers.derive.graph import NotDerivedError
 from whygrad.answers.derive.operations.table import Array
+from whygrad.ledger import Ledger
 from whygrad.ledger.events import GradReturned, GradWritten
 from whygrad.ledger.values import Value
 
 Written: TypeAlias = GradWritten | GradReturned
+
+HOOKS = ("register_hook(", "backward_hook(", "register_prehook(", "saved_tensors_hooks(", "register_multi_grad_hook(")
+"""Calls by which a program may change gradients, which the ledger does not show one by one."""
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -67,6 +71,15 @@ def observed(written: Written) -> Observed:
     return Observed(
         value, array, scale, slack, "a hook of the program's may have changed what arrived" if hooked else ""
     )
+
+
+def hooks(ledger: Ledger) -> str:
+    """A sentence when the program's text registers hooks that change gradients on their way."""
+    for path in ledger.sources():
+        text = ledger.source(path) or ""
+        if any(word in text for word in HOOKS):
+            return "the program registers hooks, which may have changed the gradient on its way"
+    return ""
 
 
 def largest(array: Array) -> float:

@@ -261,8 +261,8 @@ class _Rebuilder:
         result = step.results[0] if step.results else None
         if step.name in RESHAPING | EXPANDING and result is not None:
             name = "reshape" if step.name in RESHAPING else "expand"
-            changed = {"name": name, "function": find(name), "keywords": {}}
-            step = msgspec.structs.replace(step, arguments=(*step.arguments[:1], result.shape), **changed)
+            arguments = (*step.arguments[:1], result.shape)
+            step = msgspec.structs.replace(step, name=name, function=find(name), arguments=arguments, keywords={})
         self.check_hidden_writes(step, used)
         self.steps.append(step)
 

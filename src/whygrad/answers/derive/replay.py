@@ -189,6 +189,8 @@ class _Base(msgspec.Struct):
         if best is None:
             if may_be_taken and self.take(step):
                 return step
+            if len(step.choices) > 1:
+                failure = f"{step.said()} has settings that were not recorded (a weight, a reduction, ...)"
             raise NotDerivedError(failure)
         _, chosen, seen = best
         exact = all(self.values[slot] is self.seen[slot] for slot in step.refs())

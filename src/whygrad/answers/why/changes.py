@@ -9,7 +9,7 @@ from whygrad.answers.why.buffer import Buffer, Step
 from whygrad.answers.why.terms import all_through, amount, arrived
 from whygrad.answers.why.words import code_of, quoted, short_text
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import BackwardBegan, GradChanged, GradReset, GradWritten
+from whygrad.ledger.events import GradChanged, GradReset, GradWritten
 
 
 def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sentence, list[Sentence]]:
@@ -17,8 +17,6 @@ def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, S
     change = buffer.changes[-1]
     later = [step for step in buffer.writes if step.seq > change.seq]
     events = tuple(step.seq for step in buffer.steps)
-    if change.by == "backward" and not later:
-        return _retained(ledger, subject, change)
     if change.before is None and not later:
         text = f"{subject}: {_who(ledger, change)} assigned it."
         since = Sentence("No backward pass has written to the buffer since.", (change.seq,))
@@ -42,20 +40,6 @@ def reset_text(ledger: Ledger, reset: GradReset) -> str:
     return f"{reset.by} ({ledger.where(reset.site)})"
 
 
-def _retained(ledger: Ledger, subject: str, change: GradChanged) -> tuple[str, Sentence, list[Sentence]]:
-    """A result that keeps its gradient, since retain_grad() was called on it."""
-    began = None
-    for event in ledger.of(BackwardBegan):
-        if event.seq < change.seq and event.site == change.site:
-            began = event
-    name = f"backward #{began.id}" if began is not None else "a backward"
-    events = (change.seq,) if began is None else (began.seq, change.seq)
-    before = "set it" if change.before is None else f"raised it from {short_text(change.before)}"
-    by = f"{name} ({ledger.where(change.site)})"
-    text = f"{subject}: {by} {before}; it is a result that keeps its gradient (retain_grad)."
-    return "retained", Sentence(text, events), []
-
-
 def _came_from(ledger: Ledger, steps: Sequence[Step]) -> str:
     writes = [step for step in steps if isinstance(step, GradWritten)]
     if len(writes) != len(steps) or not writes:
@@ -70,8 +54,6 @@ def _came_from(ledger: Ledger, steps: Sequence[Step]) -> str:
 def _who(ledger: Ledger, change: GradChanged) -> str:
     if change.by == "unseen":
         return f"something that was not seen at work (noticed at {ledger.where(change.site)})"
-    if change.by == "backward":
-        return f"a backward ({ledger.where(change.site)})"
     return quoted(ledger, change.site) if change.site is not None else change.by
 
 

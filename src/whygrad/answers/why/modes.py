@@ -44,7 +44,7 @@ def explain_training(ledger: Ledger, about: str, module: ModuleId, moment: Momen
         text = f"{was}, and the call at {ledger.where(last.site)} found it {state}; an assignment changed it in between"
         events = (decided.seq, last.seq)
     else:
-        state, reason = decided.training, "train()" if decided.training else "eval()"
+        state, reason = decided.training, _deed(decided)
         changed = any(path == name for name, _ in decided.changed)
         effect = f"which changed it from {not state}" if changed else f"which left it as it was ({state} already)"
         text = f"{quoted(ledger, decided.site)} was the last to set it, {effect}"
@@ -166,3 +166,10 @@ def _parameters(ledger: Ledger, known: Module, moment: Moment) -> list[Sentence]
     elif len(without) == len(held):
         state = "none of them has had a gradient"
     return [Sentence(f"It holds {counted(len(held), 'parameter')}; {state}.", (known.seq,))]
+
+
+def _deed(change: ModeChanged) -> str:
+    """What decided the flag: a call, or an assignment."""
+    if "=" in change.call:
+        return "assigned"
+    return "train()" if change.training else "eval()"

@@ -173,6 +173,8 @@ class Fold:
         for owner, times in stretch.resets.items():
             for leaf in self._leaves(owner):
                 resets[leaf] = resets.get(leaf, 0) + times
+        for leaf, times in resets.items():  # a buffer that nothing writes cannot be reset again and again
+            resets[leaf] = min(times, writes.get(leaf, 0) + 1)
         buffers = []
         for leaf in sorted({*writes, *resets, *stretch.norms}):
             norms = stretch.norms.get(leaf) or Range()

@@ -129,7 +129,11 @@ class Modules:
         stack = self.stack()
         if len(stack) == 1:
             self.meet_all(module, site)
-        self.graph.mark_module(self._innermost(stack[:-1]))
+        outer = stack[-2] if len(stack) > 1 else None
+        self.graph.mark_module(None if outer is None else self._ids.get(outer[0]))
+        if outer is not None and self._told.get(module) == "" and self._told.get(outer[0]):
+            self._name_all()
+            self._describe(module, self._ids[module], site)
         stack[-1] = (module, args, kwargs)
 
     def leave(self, call: Call, result: Any, site: int | None) -> None:
@@ -227,10 +231,6 @@ class Modules:
         elif depth <= 3 and type(value) is dict:
             for item in itertools.islice(value.values(), SHAPE_LIMIT):
                 yield from self._tensors(item, depth + 1)
-
-    def _innermost(self, stack: list[Call | None]) -> ModuleId | None:
-        call = stack[-1] if stack else None
-        return None if call is None else self._ids.get(call[0])
 
     def _name_all(self) -> None:
         """Give every module inside a named one its path; the outermost name wins, a global one first."""

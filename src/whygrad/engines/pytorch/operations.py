@@ -65,7 +65,7 @@ class Operations:
             return
         several = not isinstance(value, self.torch.Tensor)
         outputs = [item for _, item in self.tensors.members(value)] if several else [value]
-        if not outputs or self._over(site):
+        if not outputs or self.over(site):
             self.graph.mark_site(site)
             self.operands.drop(place)
             if outputs:
@@ -83,14 +83,16 @@ class Operations:
         known = [self.tensors.meet(output, site, origin) for output in outputs]
         self.operands.give(site, tuple(known) if several else known[0])
         written = self._writes(given, outputs, known, place, site)
+        detached = place.operation == "detach_" and known[0].requires_grad
+        given.wants_grad |= detached
         for tensor, entry in zip(outputs, known, strict=True):
             self.tensors.check_flags(tensor, entry, place.operation, site)
-        if made or written or place.operation == "detach_":
+        if made or written or detached:
             self._write(site, place, outputs, tuple(entry.id for entry in known), given, written)
 
     def taken_out(self, site: int, place: Place, names: tuple[Any, ...]) -> None:
         """A value left PyTorch: `loss.item()`, `float(x)`, `h.numpy()`."""
-        if self._over(site):
+        if self.over(site):
             self.operands.drop(place)
             return
         given = self.operands.gather(place, names, site)
@@ -118,7 +120,7 @@ class Operations:
     def written_in_place(self, site: int, place: Place, tensor: Any, names: tuple[Any, ...] = ()) -> None:
         """A statement wrote into `tensor` (`x[0] = 1`, `x += y`)."""
         self.graph.mark_site(site)
-        if self._over(site):
+        if self.over(site):
             self.operands.drop(place)
             return
         given = self.operands.gather(place, names, site)
@@ -148,10 +150,17 @@ class Operations:
             self.graph.mark_before(last, self.outer_site)
         self.graph.mark_site(site)
 
-    def _over(self, site: int) -> bool:
-        times = self._times.get(site, 0) + 1
-        self._times[site] = times
-        return self._limit is not None and times > self._limit
+    def over(self, site: int) -> bool:
+        """Count one more time for an expression; whether that is more often than it is written out."""
+        times = self._times[site] = self._times.get(site, 0) + 1
+        if self._limit is None or times <= self._limit:
+            return False
+        if times == self._limit + 1:
+            self.book.lost("expressions that ran very often", f"each is written out {self._limit} times at most")
+        return True
+
+    def is_over(self, site: int) -> bool:
+        return self._limit is not None and self._times.get(site, 0) > self._limit
 
     def _writes(self, given: Gathered, outputs: list[Any], known: list[Known], place: Place, site: int) -> bool:
         """Whether the operation wrote into what it returned; notes each write into that or into an operand."""

@@ -182,6 +182,18 @@ class Recorder:
         else:
             self.operations.operands.drop(place)
 
+    def on_bound(self, site: int, value: Any) -> None:
+        """A statement gave `value` a name while recording is light."""
+        if isinstance(value, self._module):
+            place = self.table.places[site]
+            for target in place.targets:
+                self.modules.bind(value, target, place.function)
+        elif isinstance(value, self._optimizer):
+            self.tell("a name", self.optimizers.bind, value, self.table.places[site].targets[0], site)
+        elif isinstance(value, self._tensor) and self._transform() is None and value.is_leaf and value.requires_grad:
+            if not self.operations.over(site):
+                self.tell("a name", self._bind_tensor, site, self.table.places[site], value)
+
     def on_look(self, site: int, value: Any) -> None:
         place = self.table.places[site]
         if isinstance(value, self._tensor):
@@ -196,6 +208,8 @@ class Recorder:
             self._bind_members(site, place, value)
 
     def on_names(self, site: int, values: tuple[Any, ...]) -> None:
+        if self.operations.over(site):
+            return
         place = self.table.places[site]
         for name, value in zip(place.targets, values, strict=False):
             if isinstance(value, self._tensor):
@@ -262,16 +276,18 @@ class Recorder:
             self.operations.written_in_place(site, place, value, names)
         else:
             self.operations.result(site, _out_of_place(place), value, names)
-        self.tensors.name(self.tensors.meet(value, site), place.operands[0].code, place.function, site)
+        if not self.operations.is_over(site):
+            self.tensors.name(self.tensors.meet(value, site), place.operands[0].code, place.function, site)
 
     def _bind_tensor(self, site: int, place: Place, value: Any) -> None:
-        if place.targets:
+        if place.targets and not self.operations.is_over(site):
             known = self.tensors.meet(value, site)
             for target in place.targets:
                 self.tensors.name(known, target, place.function, site)
 
     def _bind_members(self, site: int, place: Place, value: Any) -> None:
-        self._name_members(site, place, value, place.targets)
+        if not self.operations.is_over(site):
+            self._name_members(site, place, value, place.targets)
 
     def _name_members(self, site: int, place: Place, value: Any, names: tuple[str, ...]) -> None:
         if not names or len(value) > 4 * ELEMENT_LIMIT:
@@ -374,6 +390,12 @@ class Recorder:
         """`zero_grad` of an optimizer or a module is over."""
         held = owner.parameters() if isinstance(owner, self._module) else self.optimizers.parameters(owner)
         self.grads.observe_these(held, f"{type(owner).__name__}.zero_grad", self.user_site())
+
+    def holds_buffers(self, owner: Any) -> bool:
+        """Whether any parameter of an optimizer or a module has a buffer."""
+        if isinstance(owner, self._module):
+            return any(parameter.grad is not None for parameter in owner.parameters())
+        return any(parameter.grad is not None for group in owner.param_groups for parameter in group["params"])
 
     def zeroed_lightly(self, owner: Any) -> None:
         if id(owner) not in self.fold.owned and isinstance(owner, self._module):

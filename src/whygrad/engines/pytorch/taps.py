@@ -33,7 +33,8 @@ MISSING = object()
 class Taps:
     """What instrumented code calls (`whygrad.execute.instrument.Taps`).
 
-    `idle` is true while recording is light: only writes to buffers, assertions and handlers are told then.
+    `idle` is true while recording is light: only writes to buffers, assertions, handlers and the names of modules,
+    optimizers and leaves are told then.
     """
 
     def __init__(self, book: Book, table: SiteTable) -> None:
@@ -50,6 +51,7 @@ class Taps:
         """Build the taps that code objects hold. They are closures: a call of one costs little more than a frame."""
         scalars = SCALARS
         kinds = self._kinds
+        places = self.table.places
         state = self
 
         def value(site: int, value: T, *names: Any) -> T:
@@ -60,6 +62,13 @@ class Taps:
                 recorder.tell("an operation", recorder.on_value, site, value, names)
             elif kinds.get(site, 1):
                 state._scalar(site, value, names)
+            return value
+
+        def bound(site: int, value: T, *names: Any) -> T:
+            if not state.idle:
+                return known(site, value, *names)
+            if type(value) not in scalars and state.recorder is not None:
+                state.recorder.on_bound(site, value)
             return value
 
         def look(site: int, value: T) -> T:
@@ -79,6 +88,8 @@ class Taps:
 
         def base(site: int, value: T) -> T:
             recorder = state.recorder
+            if state.idle and places[site].attribute != "grad":
+                return value
             if recorder is not None and type(value) not in scalars:
                 if recorder.backwards.running:
                     recorder.tell("a buffer", recorder.before_write, value)
@@ -98,7 +109,8 @@ class Taps:
             if recorder is not None and type(value) not in scalars and recorder.depth.full:
                 recorder.tell("a write", recorder.on_updated, site, value, names)
 
-        self.value, self.look, self.names = value, look, names
+        known = value
+        self.value, self.bound, self.look, self.names = value, bound, look, names
         self.base, self.wrote, self.updated = base, wrote, updated
 
     def side(self, site: int, index: int, value: T) -> T:

@@ -160,9 +160,12 @@ def _alive(entries: dict[TensorId, Known]) -> list[tuple[Any, Known]]:
     """The entries of this thread (and of threads that are over) whose tensor is still there; the others are dropped."""
     alive = []
     mine = threading.get_ident()
+    others: set[int | None] | None = None
     for key, known in list(entries.items()):
         if known.thread != mine:
-            if known.thread in {thread.ident for thread in threading.enumerate()}:
+            if others is None:
+                others = {thread.ident for thread in threading.enumerate()}
+            if known.thread in others:
                 continue
             known.thread = mine
         tensor = known.ref()

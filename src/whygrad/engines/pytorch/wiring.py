@@ -58,8 +58,8 @@ class Wiring:
         built = recorder.optimizer_built
         self._around(optimizer.__init__, "an optimizer", built, lambda owner: tell("an optimizer", built, owner))
         self._around(optimizer.add_param_group, "an optimizer", self._group_added)
-        self._around(optimizer.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
-        self._around(module.zero_grad, "a reset", recorder.zeroed, recorder.zeroed_lightly)
+        self._add(optimizer.zero_grad, *self._resets())
+        self._add(module.zero_grad, *self._resets())
         clipping = _Calls()
         for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
             function = getattr(torch.nn.utils, name, None)
@@ -152,6 +152,27 @@ class Wiring:
             entry = backwards.stack().pop()
             if entry is not None:
                 tell("a backward", recorder.backward_fail, entry)
+
+        return enter, leave, failed
+
+    def _resets(self) -> tuple[Any, Any, Any]:
+        """A light recording counts the resets of owners that have something to reset."""
+        recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
+        calls = _Calls()
+
+        def enter(owner: Any, *_: Any) -> None:
+            calls.owners.append(owner)
+            if not depth.full and recorder.holds_buffers(owner):
+                recorder.zeroed_lightly(owner)
+
+        def leave(result: Any) -> Any:
+            owner = calls.owners.pop()
+            if depth.full:
+                tell("a reset", recorder.zeroed, owner)
+            return result
+
+        def failed() -> None:
+            calls.owners.pop()
 
         return enter, leave, failed
 

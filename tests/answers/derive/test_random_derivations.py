@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from derive_tracer import Tracer
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tracer import Tracer
 
 from whygrad.answers.derive import Derivation, Status
 
@@ -56,7 +56,7 @@ def derived(
     return tracer.derive(root, *used, bend=bend)
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(numbers, min_size=2, max_size=3), picks)
 def test_the_gradient_of_numbers_agrees(values: list[float], choices: list[tuple[int, int, int]]) -> None:
     for derivation in derived(values, choices):
@@ -66,7 +66,7 @@ def test_the_gradient_of_numbers_agrees(values: list[float], choices: list[tuple
             assert derivation.expected == pytest.approx(derivation.observed, rel=1e-3, abs=1e-3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=2, max_size=2), picks)
 def test_the_gradient_of_vectors_agrees(values: list[list[float]], choices: list[tuple[int, int, int]]) -> None:
     for derivation in derived(values, choices):
@@ -74,7 +74,7 @@ def test_the_gradient_of_vectors_agrees(values: list[list[float]], choices: list
         assert settled, (derivation.lines(), derivation)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(numbers, min_size=2, max_size=3), picks)
 def test_a_wrong_gradient_never_agrees(values: list[float], choices: list[tuple[int, int, int]]) -> None:
     for derivation in derived(values, choices, bend=lambda gradient: gradient + 0.05 * (1 + gradient.abs())):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from programs import PROGRAMS, Program
-from tracer import Tracer
+from derive_programs import PROGRAMS, Program
+from derive_tracer import Tracer
 
 from whygrad.answers.derive import Status
 

@@ -328,3 +328,36 @@ def test_a_module_that_is_not_known_is_named(kind: str, config: str) -> None:
     book, leaf, root, node = called(kind, config, output, [output])
     derivation = backward(book, root, node, leaf, output, gradient=value((2,), 1.0, 1.0))
     assert derivation.reason == f"what {kind} layer (line 2) computes inside is not replayed"
+
+
+def test_a_module_that_writes_into_its_input_gives_a_new_value() -> None:
+    """`Sequential(Linear, ReLU(inplace=True))`: the version counter shows the write before the call is over."""
+    book = Book("x = ...\ny = layers(x)\n")
+    leaf, site = book.leaf("x", value((2,), 1.0, -2.0)), book.site(2, "layers(x)")
+    doubled, node = book.operation(site, "mul", [Operand(tensor=leaf), const(2)], value((2,), 2.0, -4.0))
+    module = ModuleId(book.new("module"))
+    book.add(events.Module, id=module, path="layers.1", kind="ReLU", config="inplace=True")
+    after = value((2,), 2.0, 0.0)
+    book.add(
+        events.DataChanged, site=site, tensor=doubled, by="ReLU", version_before=0, version=1, after=after
+    )  # fmt: skip
+    shape = (Shape(doubled, (2,), "float32"),)
+    book.add(
+        events.ModuleCalled, site=site, module=module, training=True, grad_mode="on", inputs=shape, outputs=shape,
+        value=after,
+    )  # fmt: skip
+    derivation = backward(book, doubled, node, leaf, value((2,), 2.0, 0.0), gradient=value((2,), 1.0, 1.0))
+    assert derivation.lines()[0].startswith("d/dx sum(relu(2*x)) = step(2*x) * 2 = 2*step(2*x) = [2, 0]")
+
+
+def test_a_hook_on_the_way_is_a_suspect() -> None:
+    book, leaf = program("w = ...\nloss = w**2\nloss.register_hook(lambda g: 2 * g)\n")
+    derivation = backward(book, *squared(book, leaf), leaf, scalar(12.0))
+    assert derivation.reason.startswith("the program registers hooks, which may have changed the gradient on its way")
+
+
+def test_on_an_accelerator_the_tolerance_is_that_of_its_multiplications() -> None:
+    book = Book("w = ...\nloss = w**2\n")
+    leaf = book.leaf("w", scalar(3.0), book.site(1, "..."), device="cuda:0")
+    derivation = backward(book, *squared(book, leaf), leaf, scalar(6.01))
+    assert derivation.status is Status.AGREES
