@@ -38,7 +38,7 @@ def test_the_last_expression_of_a_recorded_cell_is_displayed(shell: Any, capsys:
 
 def test_an_unknown_depth_is_a_clear_error(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
     shell.run_cell("%%whygrad fuller\n1")
-    assert "full, light or auto" in capsys.readouterr().out
+    assert "full, light or auto" in capsys.readouterr().err
 
 
 def test_what_a_recorded_cell_raises_is_shown_as_ever(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,12 +21,17 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def _cell_magic(shell: Any) -> Any:
+    from IPython.core.error import UsageError as usage_error  # shown as one line  # noqa: N813
+
     def whygrad(line: str, cell: str) -> Any:
         """Record this cell and show what happened to every gradient. `%%whygrad light` records counters only."""
         depth = line.strip() or "full"
         if depth not in ("full", "light", "auto"):
-            raise BadInput(f"%%whygrad takes full, light or auto, not {depth!r}.")
-        return run_cell(shell, cell, depth)
+            raise usage_error(f"%%whygrad takes full, light or auto, not {depth!r}.")
+        try:
+            return run_cell(shell, cell, depth)
+        except BadInput as error:
+            raise usage_error(str(error)) from None
 
     return whygrad
 

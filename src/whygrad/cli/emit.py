@@ -49,23 +49,12 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO, *, apart: bool 
     if options.html is not None:
         from whygrad.report import html
 
-        together = {tensor: Together(several) for tensor, several in derived.items()}
-        page = html.render(ledger, derivations=together, explanation=explanation)
+        page = html.render(ledger, derivations=derived, explanation=explanation)
         _deliver(page, options.html, options, stdout)
     if options.json is not None:
         from whygrad.report import machine
 
         _deliver(machine.render(ledger, derivations=derived), options.json, options, stdout)
-
-
-class Together:
-    """The derivations of one tensor, one below the other."""
-
-    def __init__(self, derivations: Sequence[Derivation]) -> None:
-        self._derivations = derivations
-
-    def lines(self) -> list[str]:
-        return [line for derivation in self._derivations for line in derivation.lines()]
 
 
 def _explanation(ledger: Ledger) -> list[str]:

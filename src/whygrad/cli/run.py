@@ -46,8 +46,8 @@ depth_option = click.option(
     type=click.Choice(["auto", "full", "light"]),
     default="auto",
     show_default=True,
-    help="How closely to look: full tells every operation, light little but the gradients; auto goes from full to "
-    "light in a training loop, and back when something new happens.",
+    help="How closely to look: full tells every operation, light counts and samples the gradients; auto goes from full "
+    "to light in a training loop, and back when something new happens.",
 )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -95,7 +95,7 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations,
             command=" ".join((report.run.program, *report.run.argv[1:])),
             ending=_ending(report.run),
             setting=[line.plain for line in header(report.run, PEN)[1:]],
-            derivations=derivations,
+            derivations={tensor: _lines(found) for tensor, found in derivations.items()},
             titles=TITLES,
             most=limits,
             policy=POLICY.format(_digest(script)),
@@ -103,6 +103,12 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations,
             script=Markup(script),
         )
     )
+
+
+def _lines(derivations: Any) -> list[str]:
+    """What is said under a buffer's life; of one derivation or of several."""
+    several = [derivations] if hasattr(derivations, "lines") else derivations
+    return [line for derivation in several for line in derivation.lines()]
 
 
 class Notice(Part, frozen=True):

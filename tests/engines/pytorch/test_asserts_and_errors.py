@@ -26,7 +26,12 @@ def test_assertion_that_failed() -> None:
     run = record("a, b = 1, 2\nassert a == b, 'they differ'", raises=AssertionError)
     assert check(run) == (False, (("a", "1"), ("b", "2")))
     raised = run.one(Raised)
-    assert (raised.kind, raised.text, run.line(raised.site), raised.caught) == ("AssertionError", "they differ", 3, None)
+    assert (raised.kind, raised.text, run.line(raised.site), raised.caught) == (
+        "AssertionError",
+        "they differ",
+        3,
+        None,
+    )
 
 
 def test_failure_that_the_program_expects_is_caught() -> None:

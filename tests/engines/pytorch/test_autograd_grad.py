@@ -93,7 +93,11 @@ def test_second_derivative() -> None:
         (second,) = torch.autograd.grad(first, w)
     """)
     assert [(name, value) for name, value, _ in returned(run)] == [("w", 27), ("w", 18)]
-    assert all(code in ("w ** 3", "torch.autograd.grad(y, w, create_graph=True)") for _, _, terms in returned(run) for _, code in terms)
+    assert all(
+        code in ("w ** 3", "torch.autograd.grad(y, w, create_graph=True)")
+        for _, _, terms in returned(run)
+        for _, code in terms
+    )
 
 
 def test_buffer_beside_it_is_left_alone() -> None:

@@ -44,7 +44,9 @@ def test_value_taken_out(expression: str, cut: str) -> None:
     assert cut in [event.cut for event in run.of(Operation)]
 
 
-@pytest.mark.parametrize("expression", ["w.round()", "w.clone()", "w.to(torch.float64)", "w.abs()", "w.sign()", "w * 0"])
+@pytest.mark.parametrize(
+    "expression", ["w.round()", "w.clone()", "w.to(torch.float64)", "w.abs()", "w.sign()", "w * 0"]
+)
 def test_what_looks_like_a_cut_and_is_none(expression: str) -> None:
     run = record(f"w = torch.ones(2, requires_grad=True)\ny = {expression}")
     operation = run.operation(expression)

@@ -157,7 +157,10 @@ def test_eval_is_looked_at_fully() -> None:
 
 
 def test_unfrozen_parameter_is_looked_at_fully() -> None:
-    run = loop(50, more="model.weight.requires_grad_(False)\nbias = nn.Parameter(torch.zeros(1))\n" + _again(3, "model(x) + bias"))
+    run = loop(
+        50,
+        more="model.weight.requires_grad_(False)\nbias = nn.Parameter(torch.zeros(1))\n" + _again(3, "model(x) + bias"),
+    )
     assert run.story("bias") != []
 
 
@@ -173,7 +176,12 @@ def test_backward_from_a_new_line_is_looked_at_fully() -> None:
 
 
 def test_loss_that_is_not_finite_is_looked_at_fully() -> None:
-    run = record(LOOP.format(steps=60).replace("loss.backward()", "loss = loss * (float('nan') if step == 50 else 1.0); loss.backward()"), "auto")
+    run = record(
+        LOOP.format(steps=60).replace(
+            "loss.backward()", "loss = loss * (float('nan') if step == 50 else 1.0); loss.backward()"
+        ),
+        "auto",
+    )
     roots = [began.root_value.scalar for began in run.of(BackwardBegan)]
     assert "nan" in roots
 
@@ -219,7 +227,8 @@ def test_full_is_full_to_the_end() -> None:
 
 
 def test_micro_batches_are_counted_as_writes() -> None:
-    run = record("""
+    run = record(
+        """
         torch.manual_seed(0)
         model = nn.Linear(2, 1, bias=False)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -228,28 +237,34 @@ def test_micro_batches_are_counted_as_writes() -> None:
                 (model(torch.ones(1, 2)).sum() / 4).backward()
             optimizer.step()
             optimizer.zero_grad()
-    """, "auto")
+    """,
+        "auto",
+    )
     assert writes(run, "model.weight") == 400
     assert resets(run, "model.weight") == 100
     assert len(run.all(BackwardBegan)) + sum(fold.backwards for fold in run.of(StepsFolded)) == 400
 
 
 def test_loop_without_an_optimizer_is_folded_too() -> None:
-    run = record("""
+    run = record(
+        """
         w = torch.tensor(1.0, requires_grad=True)
         for _ in range(2000):
             (w * 2).backward()
             with torch.no_grad():
                 w -= 0.001 * w.grad
             w.grad = None
-    """, "auto")
+    """,
+        "auto",
+    )
     assert len(run.events) < 600
     assert writes(run, "w") == 2000
     assert resets(run, "w") == 2000
 
 
 def test_two_losses_that_take_turns_are_both_counted() -> None:
-    run = record("""
+    run = record(
+        """
         g, d = nn.Linear(1, 1), nn.Linear(1, 1)
         og, od = torch.optim.SGD(g.parameters(), lr=0.01), torch.optim.SGD(d.parameters(), lr=0.01)
         x = torch.ones(2, 1)
@@ -260,18 +275,24 @@ def test_two_losses_that_take_turns_are_both_counted() -> None:
             og.zero_grad()
             d(g(x)).mean().backward()
             og.step()
-    """, "auto")
+    """,
+        "auto",
+    )
     assert writes(run, "d.weight") == 200
     assert writes(run, "g.weight") == 100
     assert len(run.all(OptimizerStepped)) + sum(fold.optimizer_steps for fold in run.of(StepsFolded)) == 200
 
 
 def test_long_loop_without_gradients_is_bounded() -> None:
-    run = record("""
+    run = record(
+        """
         x = torch.ones(2)
         for i in range(5000):
             x = x * 0.999
-    """, "auto", loses="expressions that ran very often")
+    """,
+        "auto",
+        loses="expressions that ran very often",
+    )
     assert len(run.events) < 1500
 
 

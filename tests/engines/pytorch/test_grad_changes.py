@@ -75,7 +75,8 @@ def test_foreach_function_that_no_tap_sees() -> None:
 
 def test_change_inside_a_library_is_found_at_the_step() -> None:
     run = record(
-        WRITTEN + "optimizer = torch.optim.SGD([w], lr=0.1)\nlist(map(lambda p: p.grad.mul_(0.5), [w]))\noptimizer.step()"
+        WRITTEN
+        + "optimizer = torch.optim.SGD([w], lr=0.1)\nlist(map(lambda p: p.grad.mul_(0.5), [w]))\noptimizer.step()"
     )
     [changed] = run.all(GradChanged)
     assert changed.after.items == (1.5, 2.0)

@@ -18,7 +18,10 @@ def test_node_belongs_to_the_expression_that_made_it() -> None:
         z = y.exp()
         z.backward()
     """)
-    assert {code: node.name for code, node in run.nodes().items()} == {"w * 2": "MulBackward0", "y.exp()": "ExpBackward0"}
+    assert {code: node.name for code, node in run.nodes().items()} == {
+        "w * 2": "MulBackward0",
+        "y.exp()": "ExpBackward0",
+    }
     assert [run.line(node.site) for node in run.all(Node)] == [3, 4]
 
 

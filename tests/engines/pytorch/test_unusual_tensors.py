@@ -49,7 +49,10 @@ def test_integers_and_booleans_have_values() -> None:
         b = i > 0
         u = i.to(torch.uint8)
     """)
-    assert [plain(run.tensor(run.id("i")).value), plain(run.operation("i > 0").value)] == [[0, 1, 2], [False, True, True]]
+    assert [plain(run.tensor(run.id("i")).value), plain(run.operation("i > 0").value)] == [
+        [0, 1, 2],
+        [False, True, True],
+    ]
     assert run.tensor(run.id("u")).dtype == "uint8"
 
 

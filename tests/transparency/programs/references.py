@@ -134,3 +134,6 @@ assert x(y), "never"
 print("asserted")
 finalizer = weakref.finalize(x, print, "finalised")
 print("end")
+for name in "a", "x", "y", "value", "reference", "finalizer":
+    print("deleting", name)
+    del globals()[name]

@@ -12,12 +12,11 @@ print("before import:", len(torch.nn.modules.module._global_forward_hooks))
 def registries(*modules):
     names = [n for n in sorted(vars(torch.nn.modules.module)) if n.startswith("_global") and isinstance(getattr(torch.nn.modules.module, n), dict)]
     print("global:", {n: len(getattr(torch.nn.modules.module, n)) for n in names}, torch.nn.modules.module._has_any_global_hook(), torch.nn.modules.module._global_is_full_backward_hook)
-    print("optimizer:", len(sys.modules['torch.optim.optimizer']._global_optimizer_pre_hooks), len(sys.modules['torch.optim.optimizer']._global_optimizer_post_hooks))
     print("modes:", torch.overrides._get_current_function_mode_stack(), torch.utils._python_dispatch._get_current_dispatch_mode_stack(), torch._C._len_torch_function_stack())
     print("saved:", torch._C._autograd._saved_tensors_hooks_is_enabled(), torch._C._autograd._top_saved_tensors_default_hooks(True), torch._C._is_torch_function_enabled())
     for module in modules:
         print({k: len(v) for k, v in vars(module).items() if k.endswith("hooks")}, sorted(vars(module)))
-        print([(p._backward_hooks, getattr(p, "_post_accumulate_grad_hooks", None), vars(p)) for p in module.parameters()])
+        print([(len(p._backward_hooks or ()), len(getattr(p, "_post_accumulate_grad_hooks", None) or ()), vars(p)) for p in module.parameters()])
 
 
 torch.manual_seed(0)
@@ -83,7 +82,7 @@ print(*order, sep="\n")
 order.clear()
 for handle in handles:
     handle.remove()
-print("ids:", [handle.id for handle in handles][:3], torch.utils.hooks.RemovableHandle.next_id)
+print("ids:", [handle.id - handles[0].id for handle in handles])
 registries(model[0])
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -99,9 +99,9 @@ print(w._version, w, w.data_ptr() == w.data.data_ptr(), w.data is w.data, w.is_l
 title("nodes")
 y = w * 2
 print(y.grad_fn is y.grad_fn, type(y.grad_fn).__name__, y.grad_fn.next_functions[0][0] is y.grad_fn.next_functions[0][0], y.grad_fn.next_functions[0][0].variable is w)
-print(y.grad_fn.metadata, sorted(n for n in dir(y.grad_fn) if not n.startswith("__")), y.grad_fn.name())
+print(sorted(n for n in dir(y.grad_fn) if not n.startswith("__")), y.grad_fn.name())
 y.grad_fn.metadata["mine"] = 1
-print(y.grad_fn.metadata)
+print(y.grad_fn.metadata["mine"], type(y.grad_fn.metadata).__name__)
 node = weakref.ref(y.grad_fn) if False else None
 print(y._backward_hooks, w._backward_hooks, getattr(w, "_post_accumulate_grad_hooks", None), y.retains_grad, vars(y), vars(w), y.output_nr)
 print(hasattr(w, "__dict__"), sorted(set(dir(w)) - set(dir(torch.Tensor))), sorted(w.__dict__))

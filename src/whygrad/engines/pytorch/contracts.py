@@ -37,7 +37,7 @@ def broken_contract(module: Any, args: tuple[Any, ...], torch: Any) -> str:
     for contract in (*contracts, _dtype):
         broken = contract(Given(module, tensors[0], torch))
         if broken:
-            return f"{type(module).__name__}({module.extra_repr()}) {broken}"
+            return f"{type(module).__name__}({configured(module)}) {broken}"
     return ""
 
 
@@ -153,3 +153,8 @@ def _dtype(given: Given) -> str:
 
 def _short(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def configured(module: Any) -> str:
+    """How one of torch's own modules was set up; a class of the user's is not asked, since that runs its code."""
+    return str(module.extra_repr()) if type(module).__module__.startswith("torch.") else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.contracts import broken_contract
+from whygrad.engines.pytorch.contracts import broken_contract, configured
 from whygrad.engines.pytorch.graph import Graph
 from whygrad.engines.pytorch.tensors import Tensors
 from whygrad.engines.pytorch.values import Reader, shape
@@ -110,10 +110,7 @@ class Modules:
                     parameters.append((name, entry.id))
                 if path:
                     self.tensors.name(entry, f"{path}.{name}", "<module>", site)
-        try:
-            config = str(module.extra_repr())
-        except Exception:
-            config = ""
+        config = configured(module)
         self.book.write(
             Module,
             site,

@@ -19,6 +19,7 @@ from whygrad.engines.pytorch.probe import ProbeError, Probes
 from whygrad.engines.pytorch.recorder import Recorder
 from whygrad.engines.pytorch.taps import Taps, message, raising_site
 from whygrad.engines.pytorch.wiring import Wiring
+from whygrad.execute import idle
 from whygrad.execute.sites import SiteTable
 from whygrad.ledger.events import Ended, Environment, Raised, Warned
 
@@ -70,6 +71,7 @@ class Session:
         """Leave torch and the interpreter as they were found."""
         self.taps.recorder = None
         self.taps.idle = True
+        idle.restore()
         self.probes.restore()
         for hook in self._hooks:
             hook.remove()

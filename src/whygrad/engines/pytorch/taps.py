@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whygrad.engines.book import Book
+from whygrad.execute import idle
 from whygrad.execute.sites import Constant, Passed, Place, SiteTable
 from whygrad.ledger.events import Check, Raised, Seeded
 
@@ -45,17 +47,21 @@ class Taps:
         self._local = threading.local()
         self._times: dict[int, int] = {}
         self._kinds: dict[int, int] = {}
+        self._seen: set[int] = set()
         self.bind()
 
     def bind(self) -> None:
         """Build the taps that code objects hold. They are closures: a call of one costs little more than a frame."""
         scalars = SCALARS
         kinds = self._kinds
+        seen = self._seen
         places = self.table.places
         state = self
 
         def value(site: int, value: T, *names: Any) -> T:
-            if state.idle:
+            if not state.idle:
+                seen.add(site)
+            elif site in seen or not state.wakes(site):
                 return value
             recorder = state.recorder
             if recorder is not None and recorder.depth.full and type(value) not in scalars:
@@ -65,7 +71,7 @@ class Taps:
             return value
 
         def bound(site: int, value: T, *names: Any) -> T:
-            if not state.idle:
+            if not state.idle or (site not in seen and state.wakes(site)):
                 return known(site, value, *names)
             if type(value) not in scalars and state.recorder is not None:
                 state.recorder.on_bound(site, value)
@@ -112,6 +118,18 @@ class Taps:
         known = value
         self.value, self.bound, self.look, self.names = value, bound, look, names
         self.base, self.wrote, self.updated = base, wrote, updated
+        closures = (value, bound, look, names, base, wrote, updated)
+        idle.stand_for({tap.__name__: tap for tap in closures})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process, where code that holds a method of ours may go, nothing is recorded."""
+        return import_module, (idle.__name__,)
+
+    def wakes(self, site: int) -> bool:
+        """Whether an expression that never ran before is to be looked at fully although recording is light."""
+        self._seen.add(site)
+        recorder = self.recorder
+        return recorder is not None and recorder.depth.happening(("expression", site), "code that had not run before")
 
     def side(self, site: int, index: int, value: T) -> T:
         if self._times.get(site, 0) <= 10 * CHECK_LIMIT:

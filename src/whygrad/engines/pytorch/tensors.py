@@ -81,6 +81,7 @@ class Tensors:
         self._known[key] = self._by_id[known.id] = known
         if known.leaf and known.requires_grad:
             self.leaves[known.id] = known
+            self._take_buffer(known, tensor.grad)
         is_parameter = isinstance(tensor, self._parameter)
         if is_parameter:
             origin = "parameter"
@@ -102,6 +103,11 @@ class Tensors:
         if is_parameter:
             self.met_parameter(site)
         return known
+
+    def _take_buffer(self, known: Known, grad: Any) -> None:
+        """A gradient that was there before the recording met the leaf: nothing happened to it now."""
+        if grad is not None:
+            known.grad, known.grad_version, known.grad_value = weakref.ref(grad), version(grad), self.reader.read(grad)
 
     def name(self, known: Known, name: str, scope: str, site: int | None) -> None:
         """From here on the user's code can call it `name` in `scope`."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from whygrad.ledger.values import WHOLE_LIMIT, Number, Value, number, whole
 
-
 EXTREMES_LIMIT = 65_536
 """Of larger tensors whose elements are all finite, the norm alone is taken: two passes less over the memory."""
 

@@ -35,6 +35,8 @@ def _program(run: Run) -> Text:
     program = styled((run.program, NAME), f" {arguments}" if arguments else "", "  ")
     if not run.how:
         return program + styled(("the ledger breaks off before the program ended", BAD))
+    if run.kind == "block":  # the program goes on
+        return program + styled(("the recorded block raised", BAD) if run.exit_code else ("a recorded block", GOOD))
     ending = ENDINGS.get(run.how, run.how)
     code = f", exit code {run.exit_code}" if run.exit_code is not None else ""
     return program + styled((ending + code, BAD if run.exit_code else GOOD))
