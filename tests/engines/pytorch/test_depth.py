@@ -1,5 +1,7 @@
 """How closely a loop is looked at: fully at first and when something is new, lightly otherwise."""
 
+import itertools
+
 import pytest
 from recording import Recording, record
 
@@ -133,7 +135,7 @@ def test_long_stretch_is_written_piece_by_piece() -> None:
     run = loop(2500)
     assert len(run.all(StepsFolded)) == 3
     pieces = [(fold.first, fold.last) for fold in run.of(StepsFolded)]
-    assert all(later[0] == earlier[1] + 1 for earlier, later in zip(pieces, pieces[1:], strict=False))
+    assert all(later[0] == earlier[1] + 1 for earlier, later in itertools.pairwise(pieces))
     assert pieces[-1][1] == 2500
 
 

@@ -58,7 +58,7 @@ def test_graph_carried_from_one_step_to_the_next() -> None:
     ended = failed(run)
     assert run.node(ended.blamed).name == "TanhBackward0"
     assert ended.freed_by == run.all(BackwardBegan)[0].id
-    first, second = [node for node in run.of(type(run.node(ended.blamed))) if node.name == "TanhBackward0"]
+    first, _second = [node for node in run.of(type(run.node(ended.blamed))) if node.name == "TanhBackward0"]
     assert ended.blamed == first.id
 
 

@@ -34,7 +34,7 @@ def test_momentum_moves_a_parameter_whose_gradient_is_zero() -> None:
         BACKWARD
         + "optimizer = torch.optim.SGD([w], lr=0.5, momentum=0.9)\noptimizer.step()\nw.grad.zero_()\noptimizer.step()"
     )
-    first, second = run.all(OptimizerStepped)
+    _first, second = run.all(OptimizerStepped)
     assert second.updates[0].grad.scalar == 0.0
     assert second.updates[0].changed
     assert round(second.updates[0].change, 4) == 0.9

@@ -11,7 +11,7 @@ print("before import:", len(torch.nn.modules.module._global_forward_hooks))
 
 def registries(*modules):
     names = [n for n in sorted(vars(torch.nn.modules.module)) if n.startswith("_global") and isinstance(getattr(torch.nn.modules.module, n), dict)]
-    print("global:", {n: len(getattr(torch.nn.modules.module, n)) for n in names}, torch.nn.modules.module._has_any_global_hook(), torch.nn.modules.module._global_is_full_backward_hook)
+    print("global:", {n: len(getattr(torch.nn.modules.module, n)) for n in names}, bool(torch.nn.modules.module._has_any_global_hook()), torch.nn.modules.module._global_is_full_backward_hook)
     print("modes:", torch.overrides._get_current_function_mode_stack(), torch.utils._python_dispatch._get_current_dispatch_mode_stack(), torch._C._len_torch_function_stack())
     print("saved:", torch._C._autograd._saved_tensors_hooks_is_enabled(), torch._C._autograd._top_saved_tensors_default_hooks(True), torch._C._is_torch_function_enabled())
     for module in modules:

@@ -39,7 +39,8 @@ Feeder = tuple[Any, "Label", int]
 class Label:
     """What is known of a node: the site and thread that made it, the operation, its results and its operands.
 
-    `operands` stand in call order, None for those that are no tensors. `freed_by` is the backward that released its saved tensors.
+    `operands` stand in call order, None for those that are no tensors. `freed_by` is the backward that
+    released its saved tensors.
     """
 
     id: NodeId

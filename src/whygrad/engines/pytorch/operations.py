@@ -193,7 +193,9 @@ class Operations:
         function: str = "",
     ) -> Any:
         first = None
-        results = tuple(Used(id, version(output), shape(output)) for id, output in zip(ids, outputs, strict=False))
+        results = tuple(
+            Used(tensor, version(output), shape(output)) for tensor, output in zip(ids, outputs, strict=False)
+        )
         for output in outputs:
             node = output.grad_fn
             if node is not None:

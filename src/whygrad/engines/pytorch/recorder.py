@@ -190,9 +190,14 @@ class Recorder:
                 self.modules.bind(value, target, place.function)
         elif isinstance(value, self._optimizer):
             self.tell("a name", self.optimizers.bind, value, self.table.places[site].targets[0], site)
-        elif isinstance(value, self._tensor) and self._transform() is None and value.is_leaf and value.requires_grad:
-            if not self.operations.over(site):
-                self.tell("a name", self._bind_tensor, site, self.table.places[site], value)
+        elif (
+            isinstance(value, self._tensor)
+            and self._transform() is None
+            and value.is_leaf
+            and value.requires_grad
+            and not self.operations.over(site)
+        ):
+            self.tell("a name", self._bind_tensor, site, self.table.places[site], value)
 
     def on_look(self, site: int, value: Any) -> None:
         place = self.table.places[site]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from whygrad.engines.book import Book
@@ -115,15 +114,23 @@ class Taps:
             if recorder is not None and type(value) not in scalars and recorder.depth.full:
                 recorder.tell("a write", recorder.on_updated, site, value, names)
 
+        def side(site: int, index: int, value: T) -> T:
+            state._note_side(site, index, value)
+            return value
+
+        def check(site: int, held: bool) -> bool:
+            state._note_check(site, held)
+            return held
+
+        def caught(site: int) -> None:
+            state._note_caught(site)
+
         known = value
+        self.side, self.check, self.caught = side, check, caught
         self.value, self.bound, self.look, self.names = value, bound, look, names
         self.base, self.wrote, self.updated = base, wrote, updated
-        closures = (value, bound, look, names, base, wrote, updated)
+        closures = (value, bound, look, names, base, wrote, updated, side, check, caught)
         idle.stand_for({tap.__name__: tap for tap in closures})
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """In another process, where code that holds a method of ours may go, nothing is recorded."""
-        return import_module, (idle.__name__,)
 
     def wakes(self, site: int) -> bool:
         """Whether an expression that never ran before is to be looked at fully although recording is light."""
@@ -131,20 +138,18 @@ class Taps:
         recorder = self.recorder
         return recorder is not None and recorder.depth.happening(("expression", site), "code that had not run before")
 
-    def side(self, site: int, index: int, value: T) -> T:
+    def _note_side(self, site: int, index: int, value: Any) -> None:
         if self._times.get(site, 0) <= 10 * CHECK_LIMIT:
             self._sides().setdefault(site, {})[index] = value
-        return value
 
-    def check(self, site: int, held: bool) -> bool:
+    def _note_check(self, site: int, held: bool) -> None:
         times = self._times[site] = self._times.get(site, 0) + 1
         if times <= 10 * CHECK_LIMIT:
             values = self._sides().pop(site, {})
             if times <= CHECK_LIMIT or not held:
                 self._tell("a check", self._check, site, held, values)
-        return held
 
-    def caught(self, site: int) -> None:
+    def _note_caught(self, site: int) -> None:
         self._pending().clear()
         self._sides().clear()
         if self.recorder is not None:

@@ -51,7 +51,7 @@ class Reader:
         if count <= limit:
             items = tensor.detach().reshape(-1).tolist()
             return whole(tensor.shape, self.dtype(tensor), items)
-        return self._statistics(tensor, count)
+        return self._statistics(tensor)
 
     def small(self, tensor: Any, limit: int = WHOLE_LIMIT) -> Value | None:
         """Every element if there are at most `limit`, else None."""
@@ -74,7 +74,7 @@ class Reader:
         return tensor.item() if tensor.is_floating_point() and not tensor.is_sparse else None
 
     def copy(self, tensor: Any, into: Any = None) -> Any:
-        """The data now, to be compared later (in the memory of an earlier copy `into`); None where it cannot be read."""
+        """The data now, to be compared later, in the memory of an earlier copy `into`. None: it cannot be read."""
         if self._opaque(tensor):
             return None
         array = self._array(tensor)
@@ -123,7 +123,7 @@ class Reader:
             return None
         return tensor.detach().numpy()
 
-    def _statistics(self, tensor: Any, count: int) -> Value:
+    def _statistics(self, tensor: Any) -> Value:
         shape, dtype = tuple(tensor.shape), self.dtype(tensor)
         if tensor.is_complex() or tensor.is_quantized:
             return Value(shape=shape, dtype=dtype)
