@@ -47,7 +47,8 @@ class Silent:
     def value(self, _site: int, value: object = None, *_names: object) -> object:
         return value
 
-    look = base = wrote = value
+    def __getattr__(self, _name: str) -> object:
+        return self.value
 
     def side(self, _site: int, _index: int, value: object) -> object:
         return value

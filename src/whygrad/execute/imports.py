@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from importlib import util
 from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any
+
+from whygrad.execute.silence import silent_compiler
 
 Transform = Callable[[bytes | str, str], CodeType]
 Lost = Callable[[str, str], None]
@@ -96,10 +98,9 @@ class OwnImports:
 
     def _compiled(self, source: bytes, path: str) -> CodeType | None:
         try:
-            with warnings.catch_warnings():
-                if _is_cached(path) or (path in self._seen and not sys.dont_write_bytecode):
-                    warnings.simplefilter("ignore")  # Python would not compile, and so not warn
-                self._seen.add(path)
+            cached = _is_cached(path) or (path in self._seen and not sys.dont_write_bytecode)
+            self._seen.add(path)
+            with silent_compiler() if cached else nullcontext():  # Python would not compile, and so not warn
                 return self._transform(source, path)
         except SyntaxError as error:
             if not _is_python(source, path):
@@ -129,7 +130,7 @@ class _GetCode:
 
 def _is_python(source: bytes, path: str) -> bool:
     try:
-        with warnings.catch_warnings(record=True):  # they are not shown, and still errors where errors are asked for
+        with silent_compiler():
             compile(source, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return False

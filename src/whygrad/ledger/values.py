@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import msgspec
 
@@ -73,7 +74,10 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def whole(shape: Iterable[int], dtype: str, items: Iterable[complex]) -> Value:
     """A value kept element by element."""
-    spelled = tuple(number(item) for item in items)
+    given = tuple(items)
+    if _all_finite(given):
+        return Value(shape=tuple(shape), dtype=dtype, items=given)
+    spelled = tuple(number(item) for item in given)
     return Value(
         shape=tuple(shape),
         dtype=dtype,
@@ -81,6 +85,14 @@ def whole(shape: Iterable[int], dtype: str, items: Iterable[complex]) -> Value:
         nan=sum(item == "nan" for item in spelled),
         inf=sum(item in ("inf", "-inf") for item in spelled),
     )
+
+
+def _all_finite(items: tuple[complex, ...]) -> TypeGuard[tuple[float, ...]]:
+    """Whether the items are real and finite, so that they are spelled as they are."""
+    try:
+        return math.isfinite(math.fsum(items))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _real(value: Number) -> float | None:

@@ -306,3 +306,115 @@ for step in range({steps}):
     loss.backward()
     optimizer.step()
 """
+
+
+def test_one_training_function_for_two_models_counts_each() -> None:
+    run = record(
+        """
+        g, d = nn.Linear(1, 1), nn.Linear(1, 1)
+        og, od = torch.optim.SGD(g.parameters(), lr=0.01), torch.optim.SGD(d.parameters(), lr=0.01)
+        x = torch.ones(2, 1)
+        def step(loss, optimizer):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        for _ in range(100):
+            step(d(g(x).detach()).mean(), od)
+            step(d(g(x)).mean(), og)
+    """,
+        "auto",
+    )
+    assert (writes(run, "d.weight"), writes(run, "g.weight")) == (200, 100)
+
+
+def test_module_made_anew_in_each_step_is_nothing_new() -> None:
+    run = record(LOOP.format(steps=300).replace("F.mse_loss(", "nn.MSELoss()("), "auto")
+    assert depths(run) == ["light"]
+    assert writes(run, "model.weight") == 300
+
+
+def test_zero_grad_without_buffers_is_no_reset() -> None:
+    run = record(
+        LOOP.format(steps=300).replace("optimizer.zero_grad()", "optimizer.zero_grad(); model.zero_grad()"), "auto"
+    )
+    assert resets(run, "model.weight") == 299
+
+
+def test_parameter_that_is_never_used_is_never_reset() -> None:
+    run = record(
+        LOOP.format(steps=300)
+        .replace("\noptimizer =", "\nunused = nn.Parameter(torch.ones(1))\noptimizer =", 1)
+        .replace("model.parameters()", "[*model.parameters(), unused]"),
+        "auto",
+    )
+    assert (writes(run, "unused"), resets(run, "unused")) == (0, 0)
+
+
+def test_gradient_kept_by_zeroing_counts_its_resets() -> None:
+    run = record(LOOP.format(steps=300).replace("zero_grad()", "zero_grad(set_to_none=False)"), "auto")
+    assert resets(run, "model.weight") == 299
+
+
+def test_model_made_while_recording_is_light_has_its_names() -> None:
+    run = loop(
+        100,
+        more="second = nn.Sequential(nn.Linear(2, 1))\n"
+        + _again(3, "second(x)")
+        .replace("optimizer", "other")
+        .replace("\nfor", "\nother = torch.optim.SGD(second.parameters(), lr=0.1)\nfor", 1),
+    )
+    assert len(run.story("second.0.weight")) >= 3
+    assert run.optimizer(run.all(OptimizerStepped)[-1].optimizer).name == "other"
+
+
+def test_scheduler_and_gradient_clipping_do_not_keep_a_loop_from_being_light() -> None:
+    source = LOOP.format(steps=300).replace(
+        "    optimizer.step()",
+        "    nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n    optimizer.step()\n    scheduler.step()",
+    )
+    run = record(
+        source.replace("\nx, y =", "\nscheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)\nx, y =", 1), "auto"
+    )
+    assert depths(run) == ["light"]
+
+
+def test_evaluation_between_epochs_returns_to_light() -> None:
+    run = record(
+        """
+        torch.manual_seed(0)
+        model = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for epoch in range(20):
+            model.train()
+            for _ in range(20):
+                optimizer.zero_grad()
+                model(torch.ones(4, 2)).sum().backward()
+                optimizer.step()
+            model.eval()
+            with torch.no_grad():
+                for _ in range(5):
+                    model(torch.ones(4, 2))
+    """,
+        "auto",
+    )
+    assert writes(run, "model.weight") == 400
+    assert len(run.events) < 1500
+    assert depths(run)[-1] == "light"
+
+
+def test_losses_of_two_lines_share_one_range() -> None:
+    run = record(
+        """
+        w = torch.tensor(1.0, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.0)
+        for _ in range(100):
+            (w * 2).backward()
+            (w * 5).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """,
+        "auto",
+    )
+    fold = run.all(StepsFolded)[-1]
+    assert (fold.loss_low, fold.loss_high) == (2.0, 5.0)
+    assert writes(run, "w") == 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from whygrad.engines.book import Book
@@ -156,7 +157,7 @@ class Listener:
                     gradient = sent[position]
                     if gradient is not None:
                         arrived[node, position] = self.reader.read(gradient)
-                        if target.hooks:
+                        if target.hooks and not self.reader.visible():
                             self._sum_up(target, gradient)
             except Exception as error:
                 self.book.lost("a contribution to a gradient", error)
@@ -211,5 +212,10 @@ def _adds_up(before: Value | None, terms: tuple[Contribution, ...], after: Value
 
 def plain_name(node: Any) -> str:
     """`mul` from `MulBackward0`."""
-    name = re.sub(r"Backward\d*$", "", str(node.name()).rsplit("::", 1)[-1])
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return _plain(str(node.name()))
+
+
+@cache
+def _plain(name: str) -> str:
+    short = re.sub(r"Backward\d*$", "", name.rsplit("::", 1)[-1])
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", short).lower()

@@ -17,8 +17,8 @@ from whygrad.engines.pytorch.tensors import Known, Tensors
 from whygrad.ledger.events import BufferFold, DepthChanged, StepsFolded, TensorId
 from whygrad.ledger.values import Number, as_float, number
 
-BackwardThing = tuple[int | None, frozenset[object], type]
-"""A pass: its site, the modules called before it, and what kind of node made its root."""
+BackwardThing = tuple[int | None, int | None, frozenset[object], type]
+"""A pass: its site, the site that called the function it is in, the modules called before it, its root's node type."""
 
 FULL_TIMES = 5
 """A thing is recorded fully the first five times."""
@@ -181,7 +181,7 @@ class Fold:
             buffers.append(BufferFold(leaf, writes.get(leaf, 0), resets.get(leaf, 0), norms.seen, *norms.spell()))
         loss = stretch.loss.spell()
         count = sum(stretch.backwards.values())
-        site = next((site for site, _, _ in stretch.backwards if site is not None), None)
+        site = next((site for site, *_ in stretch.backwards if site is not None), None)
         last = self.book.step - 1 if stretch.steps else stretch.first + max(count, 1) - 1
         self.book.write(
             StepsFolded,

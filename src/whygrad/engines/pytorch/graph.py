@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,12 @@ from whygrad.engines.pytorch.tensors import Tensors, version
 from whygrad.engines.pytorch.values import shape
 from whygrad.ledger.events import BackwardId, Edge, ModuleId, Node, NodeId, Saved, TensorId
 
-KEY = "whygrad"
+RAW = "_raw_saved_"
+"""What the names of a node's saved tensors start with."""
+
+NOWHERE = Edge()
+"""An edge to an operand that needs no gradient."""
+
 NODE_LIMIT = 20_000
 """A graph with more nodes than this is not walked."""
 
@@ -52,6 +57,15 @@ class Label:
     module: ModuleId | None = None
     written: bool = False
     freed_by: BackwardId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of node: the slots in which it keeps tensors, whether it is the end at a leaf, whether it is Python."""
+
+    slots: tuple[str, ...]
+    accumulates: bool
+    runs_python: bool
 
 
 class Marks:
@@ -128,7 +142,9 @@ class Graph:
         self.tensors = tensors
         self.sequence = torch._C._autograd._get_sequence_nr
         self._next = itertools.count(1).__next__
-        self._slots: dict[type, tuple[str, ...]] = {}
+        self._kinds: dict[type, Kind] = {}
+        self._key = object()
+        self._shows_data = hasattr(torch._C._autograd.SavedTensor, "data")
         self._python = torch.autograd.function.BackwardCFunction
         self._marks: dict[int, ThreadMarks] = {}
 
@@ -141,9 +157,9 @@ class Graph:
     def label(self, node: Any, site: int | None, operation: str = "") -> Label:
         """The label of `node`, made now if it has none."""
         metadata = node.metadata
-        label: Label | None = metadata.get(KEY)
+        label: Label | None = metadata.get(self._key)
         if label is None:
-            label = metadata[KEY] = Label(NodeId(self._next()), site, threading.get_ident(), operation)
+            label = metadata[self._key] = Label(NodeId(self._next()), site, threading.get_ident(), operation)
         elif operation and not label.operation:
             label.operation, label.site = operation, site
         return label
@@ -168,39 +184,44 @@ class Graph:
 
     def walk(self, roots: list[Any], site: int | None) -> Walk:
         """Label and write every node that can be reached from the grad_fns `roots`."""
-        walk = Walk()
+        walk = Walk(runs_python=any(self._kind(root).runs_python for root in roots))
         seen: dict[Any, Label | TensorId] = {}
-        order: list[tuple[Any, Label]] = []
-        stack = [(root, self._place(root, None, site)) for root in reversed(roots)]
-        for node, label in stack:
-            seen[node] = label
+        unwritten: list[tuple[Any, Label, list[Edge]]] = []
+        stack = [(root, self._place(root, None, site)) for root in reversed(dict.fromkeys(roots))]
+        seen.update(stack)
+        kinds, order = self._kinds, walk.nodes
         while stack:
             node, label = stack.pop()
             order.append((node, label))
             if len(order) > NODE_LIMIT:
                 self.book.lost("a backward's graph", f"it has more than {NODE_LIMIT} nodes")
                 break
-            if isinstance(node, self._python):
-                walk.runs_python = True
+            edges: list[Edge] = []
             for position, (following, _) in enumerate(node.next_functions):
                 if following is None:
+                    edges.append(NOWHERE)
                     continue
                 known = seen.get(following)
                 if known is None:
-                    variable = getattr(following, "variable", None)
-                    if variable is not None and not following.next_functions:
+                    kind = kinds.get(type(following)) or self._kind(following)
+                    if kind.accumulates:
+                        variable = following.variable
                         known = self.tensors.meet(variable, None).id
                         walk.leaves[known] = (variable, [])
                     else:
+                        walk.runs_python |= kind.runs_python
                         known = self._place(following, label, site)
                         stack.append((following, known))
                     seen[following] = known
                 if isinstance(known, int):
                     walk.leaves[known][1].append((node, label, position))
-        walk.nodes = order
-        for node, label in reversed(order):
+                    edges.append(Edge(leaf=known))
+                else:
+                    edges.append(Edge(node=known.id))
             if not label.written:
-                self._write(node, label, seen)
+                unwritten.append((node, label, edges))
+        for node, label, edges in reversed(unwritten):
+            self._write(node, label, edges)
         return walk
 
     def reach(self, roots: list[Any]) -> tuple[TensorId, ...]:
@@ -208,30 +229,31 @@ class Graph:
         leaves: list[TensorId] = []
         stack, seen = list(roots), set(roots)
         while stack and len(seen) <= NODE_LIMIT:
-            node = stack.pop()
-            variable = getattr(node, "variable", None)
-            if variable is not None and not node.next_functions:
-                leaves.append(self.tensors.meet(variable, None).id)
-            for following, _ in node.next_functions:
+            for following, _ in stack.pop().next_functions:
                 if following is not None and following not in seen:
                     seen.add(following)
-                    stack.append(following)
+                    if self._kind(following).accumulates:
+                        leaves.append(self.tensors.meet(following.variable, None).id)
+                    else:
+                        stack.append(following)
         return tuple(leaves)
 
     def saves(self, node: Any) -> tuple[str, ...]:
         """The slots in which this kind of node keeps tensors."""
-        kind = type(node)
-        slots = self._slots.get(kind)
-        if slots is None:
-            slots = tuple(name.removeprefix("_raw_saved_") for name in dir(kind) if name.startswith("_raw_saved_"))
-            if not slots and hasattr(kind, "saved_tensors"):
-                slots = ("saved_tensors",)
-            self._slots[kind] = slots
-        return slots
+        return self._kind(node).slots
+
+    def _kind(self, node: Any) -> Kind:
+        """What is true of all nodes of a type."""
+        kind = self._kinds.get(type(node))
+        if kind is None:
+            slots = tuple(name.removeprefix(RAW) for name in dir(type(node)) if name.startswith(RAW))
+            accumulates = hasattr(node, "variable") and not node.next_functions
+            kind = self._kinds[type(node)] = Kind(slots, accumulates, isinstance(node, self._python))
+        return kind
 
     def _place(self, node: Any, consumer: Label | None, site: int | None) -> Label:
         metadata = node.metadata
-        label: Label | None = metadata.get(KEY)
+        label: Label | None = metadata.get(self._key)
         if label is not None:
             return label
         thread = consumer.thread if consumer is not None else threading.get_ident()
@@ -239,40 +261,37 @@ class Graph:
         marks = self.marks(thread)
         sequence = node._sequence_nr()
         owner = marks.sites.owner(sequence, fallback)  # None: made while no tap looked
-        label = metadata[KEY] = Label(NodeId(self._next()), owner, thread)
+        label = metadata[self._key] = Label(NodeId(self._next()), owner, thread)
         label.module = marks.modules.owner(sequence, None)
         return label
 
-    def _write(self, node: Any, label: Label, seen: dict[Any, Label | TensorId]) -> None:
+    def _write(self, node: Any, label: Label, edges: list[Edge]) -> None:
         label.written = True
-        edges = []
-        for following, _ in node.next_functions:
-            target = seen.get(following) if following is not None else None
-            if isinstance(target, Label):
-                edges.append(Edge(node=target.id))
-            else:
-                edges.append(Edge(leaf=target))
         if label.module is None:
             label.module = self.marks(label.thread).modules.owner(node._sequence_nr(), None)
-        saved = tuple(kept for slot in self.saves(node) for kept in self._saved(node, slot, label))
+        saved: list[Saved] = []
+        for slot in self.saves(node):
+            held = getattr(node, RAW + slot, None)
+            if isinstance(held, tuple):
+                saved.extend(kept for one in held if (kept := self._saved(one, slot, label)) is not None)
+            elif (kept := self._saved(held, slot, label)) is not None:
+                saved.append(kept)
         self.book.write(
             Node,
             label.site,
             id=label.id,
-            name=_name(node),
+            name=str(node.name()).rsplit("::", 1)[-1],
             edges=tuple(edges),
-            saved=saved,
+            saved=tuple(saved),
             module=label.module,
         )
 
-    def _saved(self, node: Any, slot: str, label: Label) -> Iterator[Saved]:
-        """What the node keeps in a slot; a slot that holds nothing is left out."""
-        held = getattr(node, f"_raw_saved_{slot}", None)
-        for one in held if isinstance(held, tuple) else (held,):
-            if one is None or not hasattr(one, "data"):
-                yield self._assumed(slot, label)
-            elif (tensor := one.data) is not None:
-                yield self._held(slot, tensor, label)
+    def _saved(self, held: Any, slot: str, label: Label) -> Saved | None:
+        """What a node keeps in a slot; None for a slot that holds nothing."""
+        if held is None or not self._shows_data:
+            return self._assumed(slot, label)
+        tensor = held.data
+        return None if tensor is None else self._held(slot, tensor, label)
 
     def _held(self, slot: str, tensor: Any, label: Label) -> Saved:
         """A saved tensor that shows itself: an operand or a base of it by identity, a result by its memory."""
@@ -300,7 +319,3 @@ class Graph:
         if used is None:
             return Saved(slot, None, ())
         return Saved(slot, used.tensor, used.shape, used.version)
-
-
-def _name(node: Any) -> str:
-    return str(node.name()).rsplit("::", 1)[-1]

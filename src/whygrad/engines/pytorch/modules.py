@@ -12,6 +12,7 @@ from typing import Any
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.contracts import broken_contract, configured
 from whygrad.engines.pytorch.graph import Graph
+from whygrad.engines.pytorch.objects import ByIdentity, inside, names_of
 from whygrad.engines.pytorch.tensors import Tensors
 from whygrad.engines.pytorch.values import Reader, shape
 from whygrad.engines.pytorch.writes import Writes
@@ -35,9 +36,9 @@ class Modules:
         self.writes = writes
         self._module = torch.nn.Module
         self._next = itertools.count(1).__next__
-        self._ids: weakref.WeakKeyDictionary[Any, ModuleId] = weakref.WeakKeyDictionary()
-        self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._told: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._ids: ByIdentity[ModuleId] = ByIdentity()
+        self._paths: ByIdentity[str] = ByIdentity()
+        self._told: ByIdentity[str] = ByIdentity()
         self._roots: dict[str, tuple[Any, str]] = {}
         self._unmet: list[weakref.ref[Any]] = []
         self._running = threading.local()
@@ -64,7 +65,7 @@ class Modules:
         found = self._paths.get(module)
         if found is None:
             self._name_all()
-            found = self._paths.get(module, "")
+            found = self._paths.get(module) or ""
         return found
 
     def meet(self, module: Any, site: int | None) -> ModuleId:
@@ -80,7 +81,7 @@ class Modules:
         if self._unmet:
             self.meet_named(site)
         if module not in self._ids:
-            for inner in list(self._module.modules(module)):
+            for _, inner in list(inside(module)):
                 self.meet(inner, site)
 
     def meet_named(self, site: int | None) -> None:
@@ -91,17 +92,17 @@ class Modules:
             return
         self._name_all()
         for root in named:
-            for module in list(self._module.modules(root)):
+            for _, module in list(inside(root)):
                 known = self._ids.get(module)
                 if known is None:
                     self.meet(module, site)
-                elif self._told.get(module) != self._paths.get(module, ""):
+                elif self._told.get(module) != (self._paths.get(module) or ""):
                     self._describe(module, known, site)
 
     def _describe(self, module: Any, known: ModuleId, site: int | None) -> None:
         path = self._told[module] = self.path(module)
         parameters = []
-        for origin, held in (("parameter", module._parameters), ("buffer", module._buffers)):
+        for origin, held in (("parameter", names_of(module)["_parameters"]), ("buffer", names_of(module)["_buffers"])):
             for name, tensor in list(held.items()):
                 if tensor is None:
                     continue
@@ -157,12 +158,12 @@ class Modules:
         broken = broken_contract(module, (*args, *kwargs.values()), self.torch)
         self._write(known, module, args, kwargs, site, len(stack), error=text, broken=broken)
 
-    def mode_changed(self, root: Any, call: str, before: dict[Any, bool], site: int | None) -> None:
+    def mode_changed(self, root: Any, call: str, before: dict[int, bool], site: int | None) -> None:
         """`train()` or `eval()` is over: which flags differ from `before`."""
         prefix = self.path(root) or type(root).__name__
         changed = []
-        for name, module in self._module.named_modules(root):
-            was = before.get(module)
+        for name, module in inside(root):
+            was = before.get(id(module))
             if was is not None and was != module.training:
                 changed.append((f"{prefix}.{name}" if name else prefix, was))
         self.book.write(
@@ -231,16 +232,16 @@ class Modules:
 
     def _name_all(self) -> None:
         """Give every module inside a named one its path; the outermost name wins, a global one first."""
-        paths: dict[Any, tuple[int, str]] = {}
+        found: dict[int, tuple[tuple[int, int], str, Any]] = {}
         for name, (ref, scope) in list(self._roots.items()):
             root = ref()
             if root is None:
                 del self._roots[name]
                 continue
-            for inner, module in self._module.named_modules(root):
+            for inner, module in inside(root):
                 path = f"{name}.{inner}" if inner else name
                 rank = (0 if scope == "<module>" else 1, -path.count("."))
-                if module not in paths or (rank[0], rank[1]) < (paths[module][0], 0 - paths[module][1].count(".")):
-                    paths[module] = (rank[0], path)
-        for module, (_, path) in paths.items():
+                if id(module) not in found or rank < found[id(module)][0]:
+                    found[id(module)] = (rank, path, module)
+        for _, path, module in found.values():
             self._paths[module] = path

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import weakref
 from typing import Any
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
+from whygrad.engines.pytorch.objects import ByIdentity, groups_of
 from whygrad.engines.pytorch.tensors import Known, Tensors
 from whygrad.engines.pytorch.values import Reader
 from whygrad.engines.pytorch.writes import Writes
@@ -34,9 +34,9 @@ class Optimizers:
         self.grads = grads
         self.writes = writes
         self._next = itertools.count(1).__next__
-        self._ids: weakref.WeakKeyDictionary[Any, OptimizerId] = weakref.WeakKeyDictionary()
-        self._groups: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
-        self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._ids: ByIdentity[OptimizerId] = ByIdentity()
+        self._groups: ByIdentity[tuple[Any, ...]] = ByIdentity()
+        self._names: ByIdentity[str] = ByIdentity()
         self._copies: dict[TensorId, Any] = {}
         self._steps: dict[int, int] = {}
         self._before: dict[int, list[tuple[Any, Known, Any]]] = {}
@@ -45,12 +45,12 @@ class Optimizers:
         """The user's code calls `optimizer` by `name` (its first name stays)."""
         if optimizer not in self._names:
             self._names[optimizer] = name
-            self._groups.pop(optimizer, None)
+            self._groups.forget(optimizer)
         self.meet(optimizer, site)
 
     def meet(self, optimizer: Any, site: int | None) -> OptimizerId:
         """The id of `optimizer`, written to the ledger when it, its name or its groups are new."""
-        held = tuple(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
+        held = tuple(id(parameter) for group in groups_of(optimizer) for parameter in group["params"])
         known = self._ids.get(optimizer)
         if known is not None and self._groups.get(optimizer) == held:
             return known
@@ -59,15 +59,15 @@ class Optimizers:
         self._groups[optimizer] = held
         groups = tuple(
             Group(tuple(self.tensors.meet(parameter, site).id for parameter in group["params"]), _options(group))
-            for group in optimizer.param_groups
+            for group in groups_of(optimizer)
         )
         kind = type(optimizer).__name__
-        self.book.write(Optimizer, site, id=known, kind=kind, groups=groups, name=self._names.get(optimizer, ""))
+        self.book.write(Optimizer, site, id=known, kind=kind, groups=groups, name=self._names.get(optimizer) or "")
         self.book.step = max(self.book.step, 1)
         return known
 
     def parameters(self, optimizer: Any) -> list[Any]:
-        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        return [parameter for group in groups_of(optimizer) for parameter in group["params"]]
 
     def before_step(self, optimizer: Any, site: int | None) -> None:
         self.meet(optimizer, site)
@@ -112,7 +112,7 @@ class Optimizers:
                 continue
             after = self.reader.read(parameter) if parameter.numel() <= WHOLE_LIMIT else None
             updates.append(Update(known.id, known.grad_value, change, size, changed, after))
-        rates = tuple(float(group["lr"]) for group in optimizer.param_groups if "lr" in group)
+        rates = tuple(float(group["lr"]) for group in groups_of(optimizer) if "lr" in group)
         self.book.write(
             OptimizerStepped,
             site,

@@ -20,6 +20,7 @@ from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph
 from whygrad.engines.pytorch.modules import Call as ModuleCall
 from whygrad.engines.pytorch.modules import Modules
+from whygrad.engines.pytorch.objects import groups_of, inside, parameters_of
 from whygrad.engines.pytorch.operations import Operations
 from whygrad.engines.pytorch.optimizers import Optimizers
 from whygrad.engines.pytorch.taps import SEEDING, TAKES_OUT, write_seed
@@ -38,7 +39,7 @@ class _Busy(threading.local):
 
     def __init__(self) -> None:
         self.on = False
-        self.modes: list[tuple[Any, str, dict[Any, bool]]] = []
+        self.modes: list[tuple[Any, str, dict[int, bool]]] = []
         self.called: set[object] = set()
 
 
@@ -80,6 +81,7 @@ class Recorder:
         self._unseen = torch._C.DisableTorchFunction
         self._grad_enabled = torch.is_grad_enabled
         self._transform = torch._C._functorch.peek_interpreter_stack
+        self._tracing = torch._C._get_tracing_state
         self._busy = _Busy()
 
     # --- safety -----------------------------------------------------------------------------------
@@ -87,7 +89,7 @@ class Recorder:
     def tell(self, what: str, action: Callable[..., None], *arguments: Any) -> None:
         """Run `action` so that neither its failure nor its own operations reach the program."""
         busy = self._busy
-        if busy.on or not self.book.is_open or self._transform() is not None:
+        if busy.on or not self.book.is_open or self._transform() is not None or self._tracing() is not None:
             return
         busy.on = True
         try:
@@ -169,7 +171,7 @@ class Recorder:
                 write_seed(self.book, place, site, names)
 
     def _check_flags(self, module: Any, site: int) -> None:
-        for parameter in module.parameters():
+        for parameter in parameters_of(module):
             self.tensors.check_flags(parameter, self.tensors.meet(parameter, site), "requires_grad_", site)
 
     def on_none(self, site: int, names: tuple[Any, ...]) -> None:
@@ -326,7 +328,7 @@ class Recorder:
         self.modules.fail(call, self.user_site())
 
     def mode_enter(self, module: Any, call: str) -> None:
-        before = {inner: inner.training for inner in self._module.modules(module)}
+        before = {id(inner): inner.training for _, inner in inside(module)}
         self._modes().append((module, call, before))
 
     def mode_leave(self) -> None:
@@ -341,7 +343,7 @@ class Recorder:
         if self._modes():
             self._modes().pop()
 
-    def _modes(self) -> list[tuple[Any, str, dict[Any, bool]]]:
+    def _modes(self) -> list[tuple[Any, str, dict[int, bool]]]:
         return self._busy.modes
 
     def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -356,7 +358,7 @@ class Recorder:
     def backward_thing(self, roots: Any) -> BackwardThing:
         """What tells this pass from others: its line, the modules called since the last one, what made the root."""
         called = self._busy.called
-        thing = (self.user_site(), frozenset(called), type(getattr(roots[0], "grad_fn", None)))
+        thing = (self.user_site(), self.outer_site(), frozenset(called), type(getattr(roots[0], "grad_fn", None)))
         called.clear()
         return thing
 
@@ -393,19 +395,19 @@ class Recorder:
 
     def zeroed(self, owner: Any) -> None:
         """`zero_grad` of an optimizer or a module is over."""
-        held = owner.parameters() if isinstance(owner, self._module) else self.optimizers.parameters(owner)
+        held = parameters_of(owner) if isinstance(owner, self._module) else self.optimizers.parameters(owner)
         self.grads.observe_these(held, f"{type(owner).__name__}.zero_grad", self.user_site())
 
     def holds_buffers(self, owner: Any) -> bool:
         """Whether any parameter of an optimizer or a module has a buffer."""
         if isinstance(owner, self._module):
-            return any(parameter.grad is not None for parameter in owner.parameters())
-        return any(parameter.grad is not None for group in owner.param_groups for parameter in group["params"])
+            return any(parameter.grad is not None for parameter in parameters_of(owner))
+        return any(parameter.grad is not None for group in groups_of(owner) for parameter in group["params"])
 
     def zeroed_lightly(self, owner: Any) -> None:
         if id(owner) not in self.fold.owned and isinstance(owner, self._module):
             held = weakref.ref(owner)
-            self.fold.owned[id(owner)] = lambda: list(module.parameters()) if (module := held()) is not None else []
+            self.fold.owned[id(owner)] = lambda: [] if (module := held()) is None else parameters_of(module)
         self.fold.reset(id(owner))
 
     def step_enter(self, optimizer: Any) -> None:

@@ -57,73 +57,101 @@ class Taps:
         places = self.table.places
         state = self
 
+        # Near the recursion limit a tap may have no room left: then it is silent. The error is the program's to meet.
+
         def value(site: int, value: T, *names: Any) -> T:
-            if not state.idle:
-                seen.add(site)
-            elif site in seen or not state.wakes(site):
-                return value
-            recorder = state.recorder
-            if recorder is not None and recorder.depth.full and type(value) not in scalars:
-                recorder.tell("an operation", recorder.on_value, site, value, names)
-            elif kinds.get(site, 1):
-                state._scalar(site, value, names)
+            try:
+                if not state.idle:
+                    seen.add(site)
+                elif site in seen or not state.wakes(site):
+                    return value
+                recorder = state.recorder
+                if recorder is not None and recorder.depth.full and type(value) not in scalars:
+                    recorder.tell("an operation", recorder.on_value, site, value, names)
+                elif kinds.get(site, 1):
+                    state._scalar(site, value, names)
+            except RecursionError:
+                pass
             return value
 
         def bound(site: int, value: T, *names: Any) -> T:
-            if not state.idle or (site not in seen and state.wakes(site)):
-                return known(site, value, *names)
-            if type(value) not in scalars and state.recorder is not None:
-                state.recorder.on_bound(site, value)
+            try:
+                if not state.idle or (site not in seen and state.wakes(site)):
+                    return known(site, value, *names)
+                if type(value) not in scalars and state.recorder is not None:
+                    state.recorder.on_bound(site, value)
+            except RecursionError:
+                pass
             return value
 
         def look(site: int, value: T) -> T:
-            if state.idle:
-                return value
-            recorder = state.recorder
-            if recorder is not None and type(value) not in scalars and recorder.depth.full:
-                recorder.tell("a name", recorder.on_look, site, value)
+            try:
+                recorder = state.recorder
+                if not state.idle and recorder is not None and type(value) not in scalars and recorder.depth.full:
+                    recorder.tell("a name", recorder.on_look, site, value)
+            except RecursionError:
+                pass
             return value
 
         def names(site: int, *values: Any) -> None:
-            if state.idle:
-                return
-            recorder = state.recorder
-            if recorder is not None and recorder.depth.full:
-                recorder.tell("a name", recorder.on_names, site, values)
+            try:
+                recorder = state.recorder
+                if not state.idle and recorder is not None and recorder.depth.full:
+                    recorder.tell("a name", recorder.on_names, site, values)
+            except RecursionError:
+                pass
 
         def base(site: int, value: T) -> T:
-            recorder = state.recorder
-            if state.idle and places[site].attribute != "grad":
-                return value
-            if recorder is not None and type(value) not in scalars:
-                if recorder.backwards.running:
-                    recorder.tell("a buffer", recorder.before_write, value)
-                state._pending()[site] = value
+            try:
+                recorder = state.recorder
+                if state.idle and places[site].attribute != "grad":
+                    return value
+                if recorder is not None and type(value) not in scalars:
+                    if recorder.backwards.running:
+                        recorder.tell("a buffer", recorder.before_write, value)
+                    state._pending()[site] = value
+            except RecursionError:
+                pass
             return value
 
         def wrote(site: int, value: Any = None) -> Any:
-            recorder = state.recorder
-            if recorder is not None:
-                owner = state._pending().pop(site, MISSING)
-                if owner is not MISSING:
-                    recorder.tell("a write", recorder.on_wrote, site, owner)
+            try:
+                recorder = state.recorder
+                if recorder is not None:
+                    owner = state._pending().pop(site, MISSING)
+                    if owner is not MISSING:
+                        recorder.tell("a write", recorder.on_wrote, site, owner)
+            except RecursionError:
+                pass
             return value
 
         def updated(site: int, value: Any, *names: Any) -> None:
-            recorder = state.recorder
-            if recorder is not None and type(value) not in scalars and recorder.depth.full:
-                recorder.tell("a write", recorder.on_updated, site, value, names)
+            try:
+                recorder = state.recorder
+                if recorder is not None and type(value) not in scalars and recorder.depth.full:
+                    recorder.tell("a write", recorder.on_updated, site, value, names)
+            except RecursionError:
+                pass
 
         def side(site: int, index: int, value: T) -> T:
-            state._note_side(site, index, value)
+            try:
+                state._note_side(site, index, value)
+            except RecursionError:
+                pass
             return value
 
         def check(site: int, held: bool) -> bool:
-            state._note_check(site, held)
+            try:
+                state._note_check(site, held)
+            except RecursionError:
+                pass
             return held
 
         def caught(site: int) -> None:
-            state._note_caught(site)
+            try:
+                state._note_caught(site)
+            except RecursionError:
+                pass
 
         known = value
         self.side, self.check, self.caught = side, check, caught

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable
@@ -249,5 +250,6 @@ class Wiring:
         recorder.compiled = True
         text = "torch.compile is used: from here on compiled code is recorded at its boundary, not inside"
         recorder.tell("torch.compile", lambda: self.book.write(Noted, recorder.user_site(), text=text))
-        self.probes.restore(keep=(self.torch.autograd.graph._engine_run_backward,))
+        kept = (self.torch.autograd.graph._engine_run_backward, inspect.unwrap(self.torch.compile))
+        self.probes.restore(keep=kept)
         self.uncompilable()

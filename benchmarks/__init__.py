@@ -1,0 +1,1 @@
+"""What recording costs, as measured ratios to the bare program: one module a question, `python -m benchmarks` asks."""
