@@ -94,8 +94,10 @@ class Expressions:
 
     def bound(self, node: ast.expr, targets: tuple[str, ...]) -> ast.expr:
         """An expression whose value is about to get names."""
-        if isinstance(node, ast.Constant | ast.JoinedStr | ast.Lambda):
+        if isinstance(node, ast.Constant | ast.JoinedStr):
             return node
+        if isinstance(node, ast.Lambda):
+            return self.expression(node)
         before = len(self.table.places)
         done = self.expression(node)
         site = _tap_site(done)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from whygrad.execute.heap import frozen_heap
+from whygrad.execute.heap import uncollected
 from whygrad.ledger import Ledger
 from whygrad.report.parts import Report
 from whygrad.report.sections.checks import checks, warnings
@@ -48,7 +48,7 @@ def render(
     """
     pen = Pen(glyphs=UNICODE if unicode else ASCII, verbose=verbose)
     width = max(width or shutil.get_terminal_size().columns, NARROWEST)
-    with frozen_heap():
+    with uncollected():
         report = view(ledger)
         text = drawn(
             header(report.run, pen),

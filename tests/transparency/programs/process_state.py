@@ -34,7 +34,6 @@ for name in ("stdin", "stdout", "stderr"):
     stream, original = getattr(sys, name), getattr(sys, f"__{name}__")
     print(name + ":", type(stream).__name__, stream is original, stream.encoding, stream.errors, stream.line_buffering, stream.name, stream.fileno(), stream.isatty(), stream.closed)
 print("write_through:", sys.stdout.write_through, sys.stderr.write_through)
-print("meta_path:", [getattr(f, "__name__", type(f).__name__) for f in sys.meta_path])
 print("path_hooks:", [getattr(f, "__qualname__", type(f).__name__) for f in sys.path_hooks])
 print("path importer cache:", sorted({type(value).__name__ for value in sys.path_importer_cache.values()}))
 print("pycache:", sys.dont_write_bytecode, sys.pycache_prefix)

@@ -3,7 +3,7 @@ import sys
 
 print([name for name in ("torch", "numpy", "torch.nn") if name in sys.modules])
 sys.stdout.flush()
-before = len(sys.path), len(sys.meta_path), list(sys.path)
+before = list(sys.path)
 
 
 def late():
@@ -42,7 +42,7 @@ print(renamed.sin(renamed.zeros(1)), torch)
 sub = renamed.Tensor.__sub__
 print(sub(w, 1), getattr(w, "add")(1), renamed.Tensor.mul(w, 2), w.__mul__(2), list(map(renamed.sin, w))[0], renamed.add(w, 1, alpha=2), (lambda v: v @ v)(w))
 nn_again = reload(sys.modules["helpers.torching"])
-print(nn_again is torching, (before[1], before[2]) == (len(sys.meta_path), list(sys.path)))
+print(nn_again is torching, before == list(sys.path))
 print(type(sys.modules["torch"]).__name__, sys.modules["torch"].__dict__.get("__whatever__"), renamed.__version__.split("+")[0].count("."))
 exec("import torch as inner\nv = inner.ones(1, requires_grad=True)\n(v * 4).backward()\nprint(v.grad)")
 print(eval("renamed.ones(1) * 3"), (lambda: eval("w * 2"))().tolist())

@@ -123,6 +123,7 @@ class Fold:
         self.leaves_of: dict[BackwardThing, tuple[TensorId, ...]] = {}
         self.owned: dict[Hashable, Callable[[], list[Any]]] = {}
         self._stretch: Stretch | None = None
+        self._filled: set[TensorId] = set()
         self._total = 0
 
     def backward(self, thing: BackwardThing, loss: float | None) -> None:
@@ -173,8 +174,13 @@ class Fold:
         for owner, times in stretch.resets.items():
             for leaf in self._leaves(owner):
                 resets[leaf] = resets.get(leaf, 0) + times
-        for leaf, times in resets.items():  # a buffer that nothing writes cannot be reset again and again
-            resets[leaf] = min(times, writes.get(leaf, 0) + 1)
+        for leaf, times in list(resets.items()):  # only what was written before can be reset
+            possible = writes.get(leaf, 0) + (leaf in self._filled)
+            if possible:
+                resets[leaf] = min(times, possible)
+            else:
+                del resets[leaf]
+        self._filled.update(writes)
         buffers = []
         for leaf in sorted({*writes, *resets, *stretch.norms}):
             norms = stretch.norms.get(leaf) or Range()
@@ -207,4 +213,5 @@ class Fold:
     def _now(self) -> Stretch:
         if self._stretch is None:
             self._stretch = Stretch(self.book.step)
+            self._filled.update(known.id for _, known in self.tensors.live_leaves() if known.grad_value is not None)
         return self._stretch

@@ -405,7 +405,7 @@ class Recorder:
         return any(parameter.grad is not None for group in groups_of(owner) for parameter in group["params"])
 
     def zeroed_lightly(self, owner: Any) -> None:
-        if id(owner) not in self.fold.owned and isinstance(owner, self._module):
+        if isinstance(owner, self._module):
             held = weakref.ref(owner)
             self.fold.owned[id(owner)] = lambda: [] if (module := held()) is None else parameters_of(module)
         self.fold.reset(id(owner))
