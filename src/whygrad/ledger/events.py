@@ -118,7 +118,10 @@ class Node(Event, frozen=True, tag="node"):
 
 
 class Module(Event, frozen=True, tag="module"):
-    """A module, by the path that the user's code can write (`model.0`), or by its class where it has none."""
+    """A module, by the path that the user's code can write (`model.0`), or by its class where it has none.
+
+    It is written again when it gets another path: as a part of a module that is named later.
+    """
 
     id: ModuleId
     path: str

@@ -118,6 +118,7 @@ class Ledger:
         return None if position is None else cast("Node", self._events.at(position))
 
     def module(self, module: ModuleId | None) -> Module | None:
+        """The module as last described: by the path that the program's outermost name gives it."""
         return self._indexed().modules.get(module) if module is not None else None
 
     def optimizer(self, optimizer: OptimizerId | None) -> Optimizer | None:
@@ -345,11 +346,16 @@ class _Index:
             case StepsFolded():
                 self.leaves.update(fold.tensor for fold in event.buffers)
             case Module():
+                before = self.modules.get(event.id)
                 self.modules[event.id] = event
-                if event.path != event.kind:
+                if before is not None:
+                    self.module_paths.discard(before.path)
+                if event.path not in ("", event.kind):
                     self.module_paths.add(event.path)
                     for name, tensor in event.parameters:
-                        self.parameter_names.setdefault(tensor, f"{event.path}.{name}")
+                        told = self.parameter_names.get(tensor)
+                        if told is None or (before is not None and told == f"{before.path}.{name}"):
+                            self.parameter_names[tensor] = f"{event.path}.{name}"
             case Optimizer():
                 self.optimizers[event.id] = event
             case Source():

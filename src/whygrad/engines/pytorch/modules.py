@@ -39,7 +39,7 @@ class Modules:
         self._ids: ByIdentity[ModuleId] = ByIdentity()
         self._paths: ByIdentity[str] = ByIdentity()
         self._told: ByIdentity[str] = ByIdentity()
-        self._roots: dict[str, tuple[Any, str]] = {}
+        self._roots: dict[tuple[str, str], weakref.ref[Any]] = {}
         self._unmet: list[weakref.ref[Any]] = []
         self._running = threading.local()
         tensors.met_parameter = self.meet_named
@@ -53,12 +53,11 @@ class Modules:
 
     def bind(self, module: Any, name: str, scope: str) -> None:
         """The user's code calls `module` by `name`."""
-        if not name.startswith("self."):
-            held = self._roots.get(name)
-            if held is None or held[0]() is not module:
-                self._roots[name] = (weakref.ref(module), scope)
-                if not self._told.get(module):
-                    self._unmet.append(weakref.ref(module))
+        held = self._roots.get((name, scope))
+        if held is None or held() is not module:
+            self._roots[name, scope] = weakref.ref(module)
+            if not self._told.get(module):
+                self._unmet.append(weakref.ref(module))
 
     def path(self, module: Any) -> str:
         """How the user's code can write the module: a name it was bound to, or its place in such a module."""
@@ -231,17 +230,18 @@ class Modules:
                 yield from self._tensors(item, depth + 1)
 
     def _name_all(self) -> None:
-        """Give every module inside a named one its path; the outermost name wins, a global one first."""
-        found: dict[int, tuple[tuple[int, int], str, Any]] = {}
-        for name, (ref, scope) in list(self._roots.items()):
+        """Give every module inside a named one its path: a global name first, and of equals the outermost."""
+        paths: dict[Any, tuple[tuple[int, int], str]] = {}
+        for (name, scope), ref in list(self._roots.items()):
             root = ref()
             if root is None:
-                del self._roots[name]
+                del self._roots[name, scope]
                 continue
-            for inner, module in inside(root):
+            kind = 2 if name.startswith("self.") else 0 if scope == "<module>" else 1
+            for inner, module in self._module.named_modules(root):
                 path = f"{name}.{inner}" if inner else name
-                rank = (0 if scope == "<module>" else 1, -path.count("."))
-                if id(module) not in found or rank < found[id(module)][0]:
-                    found[id(module)] = (rank, path, module)
-        for _, path, module in found.values():
+                rank = (kind, -inner.count(".") - bool(inner))
+                if module not in paths or rank < paths[module][0]:
+                    paths[module] = (rank, path)
+        for module, (_, path) in paths.items():
             self._paths[module] = path
