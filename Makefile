@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := torch==2.13.0
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test test-all lint format bench docs clean
 
 demo: $(VENV)/.ready-run  ## run the main job: an exercise, recorded and explained
 	$(BIN)/whygrad run examples/gradient_lab.py
@@ -13,7 +13,10 @@ test: $(VENV)/.ready-dev  ## lint, format, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test-all: test  ## the slow tests too
+	$(BIN)/pytest -n 2 -m slow
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
