@@ -7,7 +7,7 @@ others do on the machine adds time and never takes any away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -44,6 +44,8 @@ LOOPS = (
     ),
 )  # fmt: skip
 
+TINY = Loop("The perceptron with next to nothing to compute (8-4-10, batches of 2)", "tiny.py", 500, 500, {})
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -79,15 +81,12 @@ OTHERS = (
 def ask(rounds: int = ROUNDS) -> Iterator[Table]:
     for loop in LOOPS:
         yield _measured(loop, rounds)
+    yield _added(rounds)
 
 
 def _measured(loop: Loop, rounds: int) -> Table:
     others = [way for way in OTHERS if way.is_installed]
-    runs: dict[str, list[Steps]] = {}
-    for _ in range(rounds):
-        for way in (Way(BARE), *OURS, *others):
-            steps = loop.long if way.name in (BARE, "auto") else loop.steps
-            runs.setdefault(way.name, []).append(timed(loop.program, steps, depth=way.depth, extra=way.look))
+    runs = _runs(loop, (Way(BARE), *OURS, *others), rounds)
 
     def row(name: str, way: str, cost: Callable[[Steps], float]) -> list[str]:
         return _row(loop, name, [cost(steps) for steps in runs[way]], [cost(steps) for steps in runs[BARE]])
@@ -103,6 +102,33 @@ def _measured(loop: Loop, rounds: int) -> Table:
     ]
     notes = (f"{rounds} rounds. Spread: the lowest and the highest ratio of a single round.",)
     return Table(loop.title, ("way", "ms a step", "ratio", "spread", "target: at most"), rows, notes)
+
+
+def _runs(loop: Loop, ways: Sequence[Way], rounds: int) -> dict[str, list[Steps]]:
+    """By way, the steps of each round."""
+    runs: dict[str, list[Steps]] = {way.name: [] for way in ways}
+    for _ in range(rounds):
+        for way in ways:
+            steps = loop.long if way.name in (BARE, "auto") else loop.steps
+            runs[way.name].append(timed(loop.program, steps, depth=way.depth, extra=way.look))
+    return runs
+
+
+def _added(rounds: int) -> Table:
+    """What is added to a step hardly depends on its size, and is seen best where there is little else."""
+    runs = _runs(TINY, (Way(BARE), *OURS), rounds)
+    bare = [_later(steps) for steps in runs[BARE]]
+    rows = []
+    for name, shown in ((BARE, BARE), ("full", "full"), ("light", "light"), ("auto", "auto, a later step")):
+        here = [_later(steps) for steps in runs[name]]
+        spread = [f"{(most - min(bare)) * 1e6:.0f}" for most in (min(here), max(here))]
+        rows.append([
+            shown,
+            f"{min(here) * 1e6:.0f}",
+            NONE if name == BARE else spread[0],
+            NONE if name == BARE else " to ".join(spread),
+        ])  # fmt: skip
+    return Table(TINY.title, ("way", "µs a step", "added, µs", "spread"), rows, (f"{rounds} rounds.",))
 
 
 def _later(steps: Steps) -> float:

@@ -37,9 +37,21 @@ class OwnFiles:
             if not any(root.startswith(folder := _folder(prefix)) for root in self._roots)
         )
         self._environments: dict[str, bool] = {}
+        self._folders: dict[str, bool] = {}
 
     def __contains__(self, path: str) -> bool:
-        real = os.path.realpath(path)
+        if os.path.islink(path):
+            path = os.path.realpath(path)
+        folder = os.path.dirname(path)
+        if not os.path.isabs(folder):
+            return self._is_own(folder)
+        known = self._folders.get(folder)
+        if known is None:
+            known = self._folders[folder] = self._is_own(folder)
+        return known
+
+    def _is_own(self, folder: str) -> bool:
+        real = _folder(folder)
         root = next((root for root in self._roots if real.startswith(root)), None)
         if root is None or any(real.startswith(other) for other in self._others):
             return False

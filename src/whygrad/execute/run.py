@@ -22,7 +22,7 @@ import msgspec
 from whygrad.errors import BadInput, WhygradError
 from whygrad.execute import endings, recursion
 from whygrad.execute.bottom import LostError, perform
-from whygrad.execute.heap import uncollected
+from whygrad.execute.heap import let_rest
 from whygrad.execute.imports import Lost, OwnFiles, OwnImports, Transform
 from whygrad.execute.program import Cell, Kind, Program
 from whygrad.execute.stage import Stage, forget_file, here
@@ -209,9 +209,9 @@ class _Run:
 
 def _call(finish: Finish, outcome: Outcome) -> None:
     """Report. The program is over, so no fault of ours may change how it ended."""
+    let_rest()
     try:
-        with uncollected():
-            finish(outcome)
+        finish(outcome)
     except BrokenPipeError:
         _leave_pipe()
     except KeyboardInterrupt:

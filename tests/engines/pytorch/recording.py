@@ -6,7 +6,6 @@ A snippet's first line is line 2: the imports that every snippet needs stand on 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from whygrad.engines.pytorch.session import Session
@@ -109,12 +108,17 @@ class Recording(Ledger):
         return f"{spell(term.value)} through {code or '?'}"
 
 
-def record(source: str, depth: str = "full", raises: type[BaseException] | None = None, loses: str = "") -> Recording:
-    """Run a snippet under the recorder. It must raise `raises` and lose `loses` (again and again), or nothing."""
+def record(
+    source: str, depth: str = "full", raises: type[BaseException] | None = None, loses: str = "", **given: Any
+) -> Recording:
+    """Run a snippet under the recorder, with names `given` to it.
+
+    It must raise `raises` and lose `loses` (again and again), or nothing.
+    """
     events = Events()
     table = SiteTable()
     session = Session(events, table, depth)
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names: dict[str, Any] = {"__name__": "__main__", **given}
     code = instrument(IMPORTS + textwrap.dedent(source).strip("\n") + "\n", PATH, table, session.taps).instrumented
     error: BaseException | None = None
     session.start()
@@ -154,7 +158,3 @@ def _short(item: Any) -> Any:
         return item
     rounded = float(f"{item:.6g}")
     return int(rounded) if rounded == int(rounded) else rounded
-
-
-def sites(recording: Recording, events: Iterator[Event]) -> list[int | None]:
-    return [recording.line(event.site) for event in events]

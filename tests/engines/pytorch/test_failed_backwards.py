@@ -301,3 +301,18 @@ def test_version_error_in_anomaly_mode_is_told_as_well() -> None:
 test_version_error_in_anomaly_mode_is_told_as_well = pytest.mark.filterwarnings("ignore")(
     test_version_error_in_anomaly_mode_is_told_as_well
 )
+
+
+def test_embedding_that_renormalises_its_weight_is_the_writer() -> None:
+    run = record(
+        """
+        model = nn.Embedding(3, 2, max_norm=0.1)
+        y = model.weight ** 2
+        z = model(torch.tensor([0, 1]))
+        (y.sum() * z.sum()).backward()
+        """,
+        raises=RuntimeError,
+    )
+    ended = failed(run)
+    assert run.name(ended.written) == "model.weight"
+    assert run.line(ended.written_by) == 4

@@ -330,3 +330,32 @@ def test_value_of_an_operand_that_another_expression_gave() -> None:
     """)
     inner = [run.operation(code).outputs[0] for code in ("w * 2", "w * 3")]
     assert [operand.tensor for operand in run.operation("(w * 2) + (w * 3)").inputs] == inner
+
+
+def test_operands_of_an_expression_that_calls_itself_are_its_own() -> None:
+    run = record("""
+        w = torch.tensor(3.0, requires_grad=True)
+        def f(n):
+            return w * 1 if n == 0 else f(n - 1) * 2 + f(n - 1) * 3
+        y = f(2)
+        y.backward()
+    """)
+    made = {operation.outputs[0]: operation for operation in run.of(Operation)}
+    for operation in run.of(Operation):
+        if run.code(operation.site) == "f(n - 1) * 2 + f(n - 1) * 3":
+            left, right = (made[operand.tensor] for operand in operation.inputs)
+            assert (run.code(left.site), run.code(right.site)) == ("f(n - 1) * 2", "f(n - 1) * 3")
+            assert left.value.scalar + right.value.scalar == operation.value.scalar
+
+
+def test_operand_that_was_a_tensor_before_and_is_a_number_now_is_no_tensor() -> None:
+    run = record("""
+        w = torch.tensor(3.0, requires_grad=True)
+        def scale(i):
+            return w * 0.5 if i == 0 else 2.0
+        for i in range(2):
+            y = scale(i) * w
+    """)
+    first, second = [operation for operation in run.of(Operation) if run.code(operation.site) == "scale(i) * w"]
+    assert first.inputs[0].tensor is not None
+    assert second.inputs[0].tensor is None

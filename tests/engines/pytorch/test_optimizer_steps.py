@@ -268,3 +268,44 @@ def test_write_into_a_view_writes_its_base() -> None:
     """)
     changed = {run.name(event.tensor): event.after.items for event in run.of(DataChanged)}
     assert changed == {"v": (7.0, 7.0), "x": (0.0, 7.0, 7.0)}
+
+
+def test_write_that_goes_on_from_data() -> None:
+    run = record("""
+        w = torch.tensor(3.0, requires_grad=True)
+        w.data.mul_(2).add_(1)
+    """)
+    changes = [(run.name(event.tensor), event.by, event.hidden, event.after.scalar) for event in run.of(DataChanged)]
+    assert changes == [("w", ".data.mul_", True, 6.0), ("w", ".data.add_", True, 7.0)]
+
+
+@pytest.mark.parametrize(("alias", "by", "hidden"), [("w.data", ".data.mul_", True), ("w.detach()", "mul_", False)])
+def test_write_through_an_alias_is_a_write_of_the_leaf(alias: str, by: str, hidden: bool) -> None:
+    run = record(f"w = torch.tensor(3.0, requires_grad=True)\nd = {alias}\nd.mul_(2)")
+    [changed] = [event for event in run.of(DataChanged) if event.tensor == run.id("w")]
+    assert (changed.by, changed.hidden, changed.after.scalar, run.line(changed.site)) == (by, hidden, 6.0, 4)
+
+
+def test_state_dict_loaded_is_seen_at_the_step() -> None:
+    run = record("""
+        a, b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+        a(torch.ones(1, 1)).sum().backward()
+        a.load_state_dict(b.state_dict())
+        torch.optim.SGD(a.parameters(), lr=0.1).step()
+        loaded = b.weight.item()
+    """)
+    [changed] = run.of(DataChanged)
+    assert (run.name(changed.tensor), changed.by, run.line(changed.site)) == ("a.weight", "unseen", 5)
+    assert changed.after.scalar == run.program["loaded"]
+
+
+def test_operation_that_only_reads_is_not_blamed_for_a_write_it_sees() -> None:
+    run = record("""
+        x = torch.zeros(3)
+        v = x.detach()
+        v.fill_(7.0)
+        y = x.sum()
+    """)
+    changed = {run.name(event.tensor): (event.by, run.line(event.site)) for event in run.of(DataChanged)}
+    assert changed == {"v": ("fill_", 4), "x": ("fill_", 4)}
+    assert not run.operation("x.sum()").in_place

@@ -157,3 +157,23 @@ def test_backward_inside_a_backward_in_a_hook() -> None:
     """)
     assert run.story("v") == ["line 6: None -> 7 = 7 through v * grad.detach()"]
     assert run.story("w") == ["line 9: None -> 14 = 14 through w * 2"]
+
+
+def test_passes_of_two_threads_into_one_buffer_claim_nothing_that_was_not_seen() -> None:
+    run = record("""
+        import threading
+        w = torch.ones(4, requires_grad=True)
+        barrier = threading.Barrier(2)
+        def work():
+            for _ in range(30):
+                barrier.wait()
+                (w * 2).sum().backward()
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    """)
+    assert run.program["w"].grad.tolist() == [120.0] * 4
+    writes = run.all(GradWritten)
+    assert writes[-1].after.items == (120.0,) * 4
+    assert not any(event.hooked for event in writes)
+    assert all(term.value.items == (2.0,) * 4 for event in writes for term in event.contributions)

@@ -3,7 +3,7 @@
 import pytest
 from recording import plain, record
 
-from whygrad.ledger.events import GradWritten, Operation, Tensor
+from whygrad.ledger.events import GradWritten, Operation, OptimizerStepped, Tensor
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
@@ -294,3 +294,24 @@ def test_tensor_met_in_inference_mode_has_no_version() -> None:
     """)
     assert run.operation("y = x * 3"[4:]).value.items == (6.0, 6.0)
     assert all(isinstance(event, Tensor) for event in run.of(Tensor))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float16", "bfloat16", "float64"])
+def test_steps_of_parameters_of_other_dtypes_warn_of_nothing(dtype: str) -> None:
+    run = record(f"""
+        w = torch.ones(100, dtype=torch.{dtype}, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.5)
+        (w * w.conj()).real.sum().backward()
+        optimizer.step()
+    """)
+    [update] = run.one(OptimizerStepped).updates
+    assert update.changed
+    assert update.change == pytest.approx(10.0, rel=1e-2)
+
+
+def test_square_of_a_tensor_that_overflows_has_a_norm() -> None:
+    run = record("""
+        w = torch.ones(100, requires_grad=True)
+        (w * 1e30).sum().backward()
+    """)
+    assert run.one(GradWritten).after.norm == pytest.approx(1e31)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import threading
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
@@ -24,12 +25,12 @@ Arrived = dict[tuple[NodeId, int], Value]
 """What each node sent, by the position among its inputs' gradients."""
 
 
-@dataclass(slots=True)
-class Target:
+class Target(msgspec.Struct, eq=False):
     """A tensor that a pass sends a gradient to.
 
     `given` is what the pass starts with at the tensor, if it is a root. `settled` says that its write is told.
-    `received` is what reached the buffer behind the program's hooks, `total` what was sent towards it.
+    `received` is what reached the buffer behind the program's hooks, `total` what was sent towards it. `shared` is
+    true where another thread's pass may write the same buffer meanwhile.
     """
 
     tensor: Any
@@ -39,17 +40,17 @@ class Target:
     listened: bool = False
     hooks: bool = False
     settled: bool = False
+    shared: bool = False
     received: Value | None = None
     total: Any = None
 
 
-@dataclass(slots=True)
-class Arrivals:
+class Arrivals(msgspec.Struct, eq=False):
     """The targets of one pass, by their ids, and what arrived so far."""
 
-    targets: dict[int, Target] = field(default_factory=dict)
-    arrived: Arrived = field(default_factory=dict)
-    handles: list[Any] = field(default_factory=list)
+    targets: dict[int, Target] = msgspec.field(default_factory=dict)
+    arrived: Arrived = msgspec.field(default_factory=dict)
+    handles: list[Any] = msgspec.field(default_factory=list)
 
     def add(self, target: Target, *, careful: bool) -> None:
         """Decide whether to listen; `careful` where another pass may write the same buffer meanwhile."""
@@ -100,7 +101,7 @@ class Listener:
         self.grads.remember(known, grad)
         after = known.grad_value
         assert after is not None
-        terms = self.terms(arrivals, target, after if before is None else None)
+        terms = self.terms(arrivals, target, after if before is None and not target.shared else None)
         self.book.write(
             GradWritten,
             site,
@@ -186,6 +187,8 @@ class Listener:
 
     def _hooked(self, target: Target, before: Value | None, terms: tuple[Contribution, ...], after: Value) -> bool:
         """Whether a hook of the program's replaced what arrived."""
+        if target.shared:
+            return False
         if target.received is not None:
             sent = target.given if target.total is None else self.reader.read(target.total)
             return sent is not None and sent != target.received

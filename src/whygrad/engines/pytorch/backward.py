@@ -6,23 +6,23 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.arrivals import Arrivals, Listener, Target
 from whygrad.engines.pytorch.blame import Blame
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph, Label, Walk
-from whygrad.engines.pytorch.tensors import Known, Tensors
+from whygrad.engines.pytorch.tensors import Known, Tensors, version
 from whygrad.engines.pytorch.values import Reader
 from whygrad.engines.pytorch.writes import Writes
 from whygrad.ledger.events import BackwardBegan, BackwardEnded, BackwardId, NodeId, TensorId
 from whygrad.ledger.values import Value
 
 
-@dataclass(slots=True)
-class Call:
+class Call(msgspec.Struct, eq=False):
     """How PyTorch's engine was called. `wants` are the `inputs` given to `backward` or `autograd.grad`."""
 
     roots: tuple[Any, ...]
@@ -37,15 +37,15 @@ class Call:
         return "backward" if self.accumulates else "autograd.grad"
 
 
-@dataclass(slots=True)
-class Pass:
+class Pass(msgspec.Struct, eq=False):
     """One backward that is running."""
 
     id: BackwardId
     site: int | None
     call: Call
     walk: Walk
-    arrivals: Arrivals = field(default_factory=Arrivals)
+    thread: int = msgspec.field(default_factory=threading.get_ident)
+    arrivals: Arrivals = msgspec.field(default_factory=Arrivals)
 
     @property
     def leaves(self) -> tuple[TensorId, ...]:
@@ -74,6 +74,7 @@ class Backwards:
         self.tensors = tensors
         self.graph = graph
         self.grads = grads
+        self.writes = writes
         self._listener = Listener(torch, book, reader, grads)
         self._blame = Blame(torch, tensors, graph, writes)
         self._next = itertools.count(1).__next__
@@ -128,6 +129,7 @@ class Backwards:
         self._write_began(entry, nodes)
         self._listener.listen(entry.arrivals)
         with self._starting:
+            self._note_sharing(entry)
             self.running.append(entry)
             self.grads.settle = self.settle
             self.stack()[-1] = entry
@@ -178,6 +180,7 @@ class Backwards:
         else:
             for tensor, feeders in walk.leaves.values():
                 known = self.tensors.meet(tensor, site)
+                self.writes.observe(tensor, known, "", site)
                 arrivals.add(Target(tensor, known, feeders, given.get(id(tensor))), careful=careful)
             for root in self._tensors(call.roots):
                 if root.grad_fn is None and root.requires_grad:
@@ -206,6 +209,13 @@ class Backwards:
             and (root.grad_fn is None or id(root) in wanted)
         }
 
+    def _note_sharing(self, entry: Pass) -> None:
+        """Mark the buffers that passes of other threads are writing at this moment too."""
+        for other in self.running:
+            if other.thread != entry.thread:
+                for leaf in other.arrivals.targets.keys() & entry.arrivals.targets.keys():
+                    other.arrivals.targets[leaf].shared = entry.arrivals.targets[leaf].shared = True
+
     def _write_began(self, entry: Pass, nodes: list[Any]) -> None:
         call, site = entry.call, entry.site
         tensors = self._tensors(call.roots)
@@ -219,7 +229,7 @@ class Backwards:
             call=call.name,
             roots=tuple(self.tensors.meet(root, site).id for root in tensors),
             root_nodes=tuple(None if node is None else self.graph.label(node, site).id for node in nodes),
-            root_value=None if first is None else self.reader.read(first),
+            root_value=None if first is None else self._value(first),
             gradient=None if implicit and self._is_one(given) else self.reader.read(given),
             retain_graph=call.keeps_graph,
             create_graph=call.creates_graph,
@@ -257,6 +267,12 @@ class Backwards:
     def _tensors(self, items: tuple[Any, ...]) -> list[Any]:
         """The tensors among roots or inputs; the others are gradient edges."""
         return [item for item in items if isinstance(item, self.torch.Tensor)]
+
+    def _value(self, tensor: Any) -> Value:
+        known = self.tensors.find(tensor)
+        if known is not None and known.value is not None and known.value[0] == version(tensor):
+            return known.value[1]
+        return self.reader.read(tensor)
 
     def _is_one(self, given: Any) -> bool:
         return given is None or self.reader.scalar(given) == 1.0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.pytorch.graph import Graph, Label, Walk
 from whygrad.engines.pytorch.tensors import Tensors, version
@@ -15,8 +16,7 @@ VERSION_ERROR = re.compile(r"is at version (\d+); expected version (\d+)")
 NAMED_NODE = re.compile(r"Function '(\w+)' returned")
 
 
-@dataclass(frozen=True, slots=True)
-class Culprit:
+class Culprit(msgspec.Struct, frozen=True, eq=False):
     """What is known of the cause; None for what is not."""
 
     label: Label | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Given:
+
+class Given(msgspec.Struct, frozen=True, eq=False):
     """A module and the input of its call that failed."""
 
     module: Any

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.tensors import Known, Tensors
 from whygrad.ledger.events import BufferFold, DepthChanged, StepsFolded, TensorId
 from whygrad.ledger.values import Number, as_float, number
-
-BackwardThing = tuple[int | None, int | None, frozenset[object], type]
-"""A pass: its site, the site that called the function it is in, the modules called before it, its root's node type."""
 
 FULL_TIMES = 5
 """A thing is recorded fully the first five times."""
@@ -31,6 +29,16 @@ PATIENCE = 3
 
 FLUSH_EVERY = 1000
 SAMPLE_EVERY = 100
+
+
+class BackwardThing:
+    """Passes that are alike: from one site, and alike in what came before. `leaves` are those that they write to."""
+
+    __slots__ = ("leaves", "site")
+
+    def __init__(self, site: int | None) -> None:
+        self.site = site
+        self.leaves: tuple[TensorId, ...] | None = None
 
 
 class Depth:
@@ -50,6 +58,8 @@ class Depth:
         if self.policy != "auto":
             return self.full
         times, step, repeats = self._counts.get(thing, (0, -1, 0))
+        if times >= FULL_TIMES and not self.full:
+            return False
         if step == self.book.step > 0 and repeats < REPEATS:
             self._counts[thing] = (times, step, repeats + 1)
             return self.full
@@ -77,8 +87,7 @@ class Depth:
         self._switched(full)
 
 
-@dataclass(slots=True)
-class Range:
+class Range(msgspec.Struct, eq=False):
     """First, last, lowest and highest of the numbers seen."""
 
     seen: int = 0
@@ -101,16 +110,15 @@ class Range:
         return number(self.first), number(self.last), number(self.low), number(self.high)
 
 
-@dataclass(slots=True)
-class Stretch:
+class Stretch(msgspec.Struct, eq=False):
     """What happened since the last flush."""
 
     first: int
-    backwards: dict[BackwardThing, int] = field(default_factory=dict)
-    resets: dict[Hashable, int] = field(default_factory=dict)
+    backwards: dict[BackwardThing, int] = msgspec.field(default_factory=dict)
+    resets: dict[Hashable, int] = msgspec.field(default_factory=dict)
     steps: int = 0
-    loss: Range = field(default_factory=Range)
-    norms: dict[TensorId, Range] = field(default_factory=dict)
+    loss: Range = msgspec.field(default_factory=Range)
+    norms: dict[TensorId, Range] = msgspec.field(default_factory=dict)
 
 
 class Fold:
@@ -120,7 +128,6 @@ class Fold:
         self.book = book
         self.tensors = tensors
         self.grads = grads
-        self.leaves_of: dict[BackwardThing, tuple[TensorId, ...]] = {}
         self.owned: dict[Hashable, Callable[[], list[Any]]] = {}
         self._stretch: Stretch | None = None
         self._filled: set[TensorId] = set()
@@ -140,10 +147,14 @@ class Fold:
     def step(self) -> None:
         """An optimizer is about to step: look at the buffers now and then."""
         due = self.sample_due()
-        self._now().steps += 1
-        self._total += 1
+        self.count_step()
         if due:
             self.sample()
+
+    def count_step(self) -> None:
+        """An optimizer is about to step, and no sample is due."""
+        self._now().steps += 1
+        self._total += 1
 
     def sample_due(self) -> bool:
         total = self._total + 1
@@ -168,7 +179,7 @@ class Fold:
             return
         writes: dict[TensorId, int] = {}
         for thing, times in stretch.backwards.items():
-            for leaf in self.leaves_of.get(thing, ()):
+            for leaf in thing.leaves or ():
                 writes[leaf] = writes.get(leaf, 0) + times
         resets: dict[TensorId, int] = {}
         for owner, times in stretch.resets.items():
@@ -187,7 +198,7 @@ class Fold:
             buffers.append(BufferFold(leaf, writes.get(leaf, 0), resets.get(leaf, 0), norms.seen, *norms.spell()))
         loss = stretch.loss.spell()
         count = sum(stretch.backwards.values())
-        site = next((site for site, *_ in stretch.backwards if site is not None), None)
+        site = next((thing.site for thing in stretch.backwards if thing.site is not None), None)
         last = self.book.step - 1 if stretch.steps else stretch.first + max(count, 1) - 1
         self.book.write(
             StepsFolded,

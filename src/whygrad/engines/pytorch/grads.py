@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from whygrad.engines.book import Book
-from whygrad.engines.pytorch.tensors import Known, Tensors, version
+from whygrad.engines.pytorch.tensors import Known, Tensors, pointer, version
 from whygrad.engines.pytorch.values import Reader, is_zero
 from whygrad.ledger.events import GradChanged, GradReset
 from whygrad.ledger.values import Number
@@ -112,28 +112,20 @@ class Grads:
     def owner(self, tensor: Any) -> Known | None:
         """The leaf whose buffer lies in the memory of `tensor` (the buffer itself, a view or an alias of it)."""
         base = tensor._base
-        return self.holder(_pointer(tensor if base is None else base))
+        return self.holder(pointer(tensor if base is None else base))
 
-    def holder(self, pointer: int) -> Known | None:
+    def holder(self, place: int) -> Known | None:
         """The leaf whose buffer starts at this address."""
         if self._owners is None:
             with self.quiet() as readable:
                 self._owners = {
-                    _pointer(grad): known
+                    pointer(grad): known
                     for leaf, known in (*self.tensors.live_leaves(), *self.tensors.live_retained())
                     if readable(known) and (grad := leaf.grad) is not None
                 }
-        known = self._owners.get(pointer) if pointer else None
+        known = self._owners.get(place) if place else None
         if known is None:
             return None
         leaf = known.ref()
         grad = None if leaf is None else leaf.grad
-        return known if grad is not None and _pointer(grad) == pointer else None
-
-
-def _pointer(tensor: Any) -> int:
-    """Where the data lies; 0 where there is none."""
-    try:
-        return int(tensor.data_ptr())
-    except RuntimeError:
-        return 0
+        return known if grad is not None and pointer(grad) == place else None

@@ -11,8 +11,9 @@ import itertools
 import threading
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.tensors import Tensors, version
@@ -40,8 +41,7 @@ Feeder = tuple[Any, "Label", int]
 """A node that sends a gradient on: the node, its label, and which of its inputs' gradients it is."""
 
 
-@dataclass(slots=True)
-class Label:
+class Label(msgspec.Struct, eq=False):
     """What is known of a node: the site and thread that made it, the operation, its results and its operands.
 
     `operands` stand in call order, None for those that are no tensors. `freed_by` is the backward that
@@ -59,8 +59,7 @@ class Label:
     freed_by: BackwardId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True, eq=False):
     """A type of node: the slots in which it keeps tensors, whether it is the end at a leaf, whether it is Python."""
 
     slots: tuple[str, ...]
@@ -101,8 +100,7 @@ class ThreadMarks:
         self.modules = Marks()
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(msgspec.Struct, frozen=True, eq=False):
     """A tensor as an operation used it: its version and shape then."""
 
     tensor: TensorId
@@ -110,16 +108,15 @@ class Used:
     shape: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class Walk:
+class Walk(msgspec.Struct, eq=False):
     """What a backward can reach.
 
     `leaves` maps each leaf's id to the tensor and what feeds it. `runs_python` says whether a custom
     `autograd.Function` is among the nodes, which may do anything, even run a backward of its own.
     """
 
-    nodes: list[tuple[Any, Label]] = field(default_factory=list)
-    leaves: dict[TensorId, tuple[Any, list[Feeder]]] = field(default_factory=dict)
+    nodes: list[tuple[Any, Label]] = msgspec.field(default_factory=list)
+    leaves: dict[TensorId, tuple[Any, list[Feeder]]] = msgspec.field(default_factory=dict)
     runs_python: bool = False
 
     def feeders(self, tensor: Any) -> list[Feeder]:

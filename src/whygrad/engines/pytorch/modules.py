@@ -20,8 +20,15 @@ from whygrad.ledger.events import ModeChanged, Module, ModuleCalled, ModuleId, S
 
 SHAPE_LIMIT = 8
 
-Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
-"""A module and the arguments that its running call was given."""
+Call = tuple[Any, tuple[Any, ...], dict[str, Any], int | None]
+"""A module, the arguments that its running call was given, and the site that called it (or something around it)."""
+
+
+class _Running(threading.local):
+    """The calls that run on one thread, the innermost last; None for one that is not followed."""
+
+    def __init__(self) -> None:
+        self.stack: list[Call | None] = []
 
 
 class Modules:
@@ -34,22 +41,15 @@ class Modules:
         self.tensors = tensors
         self.graph = graph
         self.writes = writes
-        self._module = torch.nn.Module
+        self._tensor = torch.Tensor
         self._next = itertools.count(1).__next__
         self._ids: ByIdentity[ModuleId] = ByIdentity()
         self._paths: ByIdentity[str] = ByIdentity()
         self._told: ByIdentity[str] = ByIdentity()
         self._roots: dict[tuple[str, str], weakref.ref[Any]] = {}
         self._unmet: list[weakref.ref[Any]] = []
-        self._running = threading.local()
+        self.running = _Running()
         tensors.met_parameter = self.meet_named
-
-    def stack(self) -> list[Call | None]:
-        try:
-            return self._running.stack  # type: ignore[no-any-return]
-        except AttributeError:
-            self._running.stack = []
-            return self._running.stack  # type: ignore[no-any-return]
 
     def bind(self, module: Any, name: str, scope: str) -> None:
         """The user's code calls `module` by `name`."""
@@ -123,7 +123,7 @@ class Modules:
 
     def enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int | None) -> None:
         """A call of `module` begins; it is on the stack already."""
-        stack = self.stack()
+        stack = self.running.stack
         if len(stack) == 1:
             self.meet_all(module, site)
         outer = stack[-2] if len(stack) > 1 else None
@@ -131,31 +131,31 @@ class Modules:
         if outer is not None and self._told.get(module) == "" and self._told.get(outer[0]):
             self._name_all()
             self._describe(module, self._ids[module], site)
-        stack[-1] = (module, args, kwargs)
+        stack[-1] = (module, args, kwargs, site)
 
-    def leave(self, call: Call, result: Any, site: int | None) -> None:
+    def leave(self, call: Call, result: Any) -> None:
         """A call is over, and off the stack."""
-        stack = self.stack()
-        module, args, kwargs = call
+        module, _, _, site = call
         known = self.meet(module, site)
         self.graph.mark_module(known)
-        outputs = self._shapes(result, site, "result")
-        value = None
-        if isinstance(result, self.torch.Tensor):
-            value = self.reader.small(result)
-        self._write(known, module, args, kwargs, site, len(stack), outputs=outputs, value=value)
+        for parameter in names_of(module).get("_parameters", {}).values():  # an embedding may renormalise its own
+            if parameter is not None and (entry := self.tensors.find(parameter)) is not None:
+                self.writes.observe(parameter, entry, type(module).__name__, site)
+        outputs = self._shapes((result,), site, "result")
+        value = self.reader.small(result) if isinstance(result, self._tensor) else None
+        self._write(known, call, outputs=outputs, value=value)
 
-    def fail(self, call: Call, site: int | None) -> None:
-        stack = self.stack()
-        module, args, kwargs = call
+    def fail(self, call: Call) -> None:
+        """A call raised, and is off the stack."""
+        module, args, kwargs, site = call
         error = sys.exc_info()[1]
         known = self.meet(module, site)
         if type(error).__name__ == "_StopRecomputationError":  # how a checkpoint ends its second forward
-            self._write(known, module, args, kwargs, site, len(stack))
+            self._write(known, call)
             return
         text = f"{type(error).__name__}: {error}"
         broken = broken_contract(module, (*args, *kwargs.values()), self.torch)
-        self._write(known, module, args, kwargs, site, len(stack), error=text, broken=broken)
+        self._write(known, call, error=text, broken=broken)
 
     def mode_changed(self, root: Any, call: str, before: dict[int, bool], site: int | None) -> None:
         """`train()` or `eval()` is over: which flags differ from `before`."""
@@ -186,62 +186,58 @@ class Modules:
             return "inference"
         return "on" if self.torch.is_grad_enabled() else "off"
 
-    def _write(
-        self,
-        known: ModuleId,
-        module: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        site: int | None,
-        depth: int,
-        **more: Any,
-    ) -> None:
+    def _write(self, known: ModuleId, call: Call, **more: Any) -> None:
+        module, args, kwargs, site = call
+        given = (*args, *kwargs.values()) if kwargs else args
         self.book.write(
             ModuleCalled,
             site,
             module=known,
             training=bool(module.training),
             grad_mode=self.grad_mode(),
-            inputs=self._shapes((*args, *kwargs.values()), site, "unknown", type(module).__name__),
-            depth=depth,
+            inputs=self._shapes(given, site, "unknown", type(module).__name__),
+            depth=len(self.running.stack),
             **more,
         )
 
-    def _shapes(self, value: Any, site: int | None, origin: str, writer: str = "") -> tuple[Shape, ...]:
-        """Outlines of the tensors in `value`; notes which of them the module of class `writer` wrote into."""
+    def _shapes(self, values: tuple[Any, ...], site: int | None, origin: str, writer: str = "") -> tuple[Shape, ...]:
+        """Outlines of the tensors among `values`; notes which of them the module of class `writer` wrote into."""
         found: list[Shape] = []
-        for tensor in self._tensors(value, 0):
+        tensors: list[Any] = []
+        for value in values:
+            if isinstance(value, self._tensor):
+                tensors.append(value)
+            else:
+                tensors.extend(self._tensors_in(value, 0))
+        for tensor in tensors[:SHAPE_LIMIT]:
             known = self.tensors.meet(tensor, site, origin)
             if writer:
                 self.writes.observe(tensor, known, writer, site)
             found.append(Shape(known.id, shape(tensor), self.reader.dtype(tensor)))
-            if len(found) == SHAPE_LIMIT:
-                break
         return tuple(found)
 
-    def _tensors(self, value: Any, depth: int) -> Iterator[Any]:
-        if isinstance(value, self.torch.Tensor):
+    def _tensors_in(self, value: Any, depth: int) -> Iterator[Any]:
+        if isinstance(value, self._tensor):
             yield value
         elif depth <= 3 and isinstance(value, list | tuple):
             for item in value[:SHAPE_LIMIT]:
-                yield from self._tensors(item, depth + 1)
+                yield from self._tensors_in(item, depth + 1)
         elif depth <= 3 and type(value) is dict:
             for item in itertools.islice(value.values(), SHAPE_LIMIT):
-                yield from self._tensors(item, depth + 1)
+                yield from self._tensors_in(item, depth + 1)
 
     def _name_all(self) -> None:
         """Give every module inside a named one its path: a global name first, and of equals the outermost."""
-        paths: dict[Any, tuple[tuple[int, int], str]] = {}
+        paths: dict[int, tuple[tuple[int, int], str, Any]] = {}
         for (name, scope), ref in list(self._roots.items()):
             root = ref()
             if root is None:
                 del self._roots[name, scope]
                 continue
             kind = 2 if name.startswith("self.") else 0 if scope == "<module>" else 1
-            for inner, module in self._module.named_modules(root):
-                path = f"{name}.{inner}" if inner else name
+            for inner, module in inside(root):
                 rank = (kind, -inner.count(".") - bool(inner))
-                if module not in paths or rank < paths[module][0]:
-                    paths[module] = (rank, path)
-        for module, (_, path) in paths.items():
+                if id(module) not in paths or rank < paths[id(module)][0]:
+                    paths[id(module)] = (rank, f"{name}.{inner}" if inner else name, module)
+        for _, path, module in paths.values():
             self._paths[module] = path

@@ -38,7 +38,8 @@ class ByIdentity(Generic[Held]):
         return self._held[id(key)][1]
 
     def get(self, key: Any) -> Held | None:
-        return self._held[id(key)][1] if key in self else None
+        entry = self._held.get(id(key))
+        return entry[1] if entry is not None and entry[0]() is key else None
 
     def forget(self, key: Any) -> None:
         if key in self:

@@ -11,10 +11,10 @@ from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph, Used
 from whygrad.engines.pytorch.operands import Gathered, Operands
-from whygrad.engines.pytorch.tensors import Known, Tensors, version
+from whygrad.engines.pytorch.tensors import Known, Tensors, pointer, version
 from whygrad.engines.pytorch.values import Reader, shape
 from whygrad.engines.pytorch.writes import Writes
-from whygrad.execute.sites import Place, SiteTable
+from whygrad.execute.sites import Child, Place, SiteTable
 from whygrad.ledger.events import Operation, TensorId
 from whygrad.ledger.values import WHOLE_LIMIT
 
@@ -55,6 +55,7 @@ class Operations:
         self.writes = writes
         self.operands = Operands(torch, tensors, table)
         self.outer_site = outer_site
+        self._through_data: dict[int, Known] = {}
         self._limit = SITE_LIMIT if limited else None
         self._times: dict[int, int] = {}
 
@@ -83,6 +84,8 @@ class Operations:
         known = [self.tensors.meet(output, site, origin) for output in outputs]
         self.operands.give(site, tuple(known) if several else known[0])
         written = self._writes(given, outputs, known, place, site)
+        if self._through_data and place.operation.endswith("_") and not several:
+            self._write_on(site, place, value)
         detached = place.operation == "detach_" and known[0].requires_grad
         given.wants_grad |= detached
         for tensor, entry in zip(outputs, known, strict=True):
@@ -133,8 +136,19 @@ class Operations:
         """The data of `tensor` was written through `.data`, which its version counter does not show."""
         if self.grads.written(tensor, place.operation or "assignment", site, closely=True):
             return
+        known = self.tensors.meet(tensor, site)
         by = f".data.{place.operation}" if place.operation else ".data"
-        self.writes.hidden(tensor, self.tensors.meet(tensor, site), by, site)
+        self.writes.hidden(tensor, known, by, site)
+        self._through_data[site] = known
+
+    def _write_on(self, site: int, place: Place, output: Any) -> None:
+        """A method that writes goes on from a write through `.data`: `w.data.mul_(0.9).add_(v)`."""
+        form = place.operands[0].form if place.method and place.operands else None
+        known = self._through_data.get(form.site) if isinstance(form, Child) else None
+        owner = None if known is None else known.ref()
+        if known is not None and owner is not None and pointer(owner) == pointer(output):
+            self.writes.hidden(owner, known, f".data.{place.operation}", site)
+            self._through_data[site] = known
 
     # --- parts ------------------------------------------------------------------------------------
 
@@ -219,6 +233,10 @@ class Operations:
         function = function or self._function(place, given)
         label = self._label(outputs, site, place, given, ids, function)
         first = outputs[0]
+        value = self.reader.read(first) if first.numel() <= WHOLE_LIMIT else None
+        known = self.tensors.find(first)
+        if known is not None and value is not None:
+            known.value = (version(first), value)
         reason, cut = ("", "") if label is not None or written else self._no_node(first, given, function)
         self.book.write(
             Operation,
@@ -230,7 +248,7 @@ class Operations:
             no_node=reason,
             cut=cut,
             in_place=written,
-            value=self.reader.read(first) if first.numel() <= WHOLE_LIMIT else None,
+            value=value,
         )
 
     def _function(self, place: Place, given: Gathered) -> str:

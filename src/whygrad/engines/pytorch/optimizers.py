@@ -81,6 +81,7 @@ class Optimizers:
         held = self._before[id(optimizer)] = []
         for parameter in parameters:
             known = self.tensors.meet(parameter, site)
+            self.writes.observe(parameter, known, "", site)
             copied = self._copy(parameter, known) if everything or parameter.numel() <= LARGE else None
             held.append((parameter, known, copied))
 

@@ -23,13 +23,15 @@ ELEMENT_LIMIT = 16
 class Known:
     """One tensor as it was last seen.
 
-    `version` is its version counter, `grad` the buffer object seen last (weakly), with its version and value;
+    `version` is its version counter, `value` what it held at some version, if that was read; `grad` is the buffer
+    object seen last (weakly), with its version and value;
     `thread` is the one that used it last, and the only one that may read its buffer unasked: PyTorch does not
     bear a reading beside what another thread's C++ code does with the same tensor.
     """
 
     __slots__ = (
-        "grad", "grad_value", "grad_version", "id", "leaf", "ref", "requires_grad", "shape", "thread", "version",
+        "grad", "grad_value", "grad_version", "id", "leaf", "ref",
+        "requires_grad", "shape", "thread", "value", "version",
     )  # fmt: skip
 
     def __init__(self, id: TensorId, ref: weakref.ref[Any], tensor: Any) -> None:  # noqa: A002
@@ -43,6 +45,7 @@ class Known:
         self.grad: weakref.ref[Any] | None = None
         self.grad_version = 0
         self.grad_value: Value | None = None
+        self.value: tuple[int, Value] | None = None
 
 
 class Tensors:
@@ -188,3 +191,11 @@ def version(tensor: Any) -> int:
         return int(tensor._version)
     except RuntimeError:
         return -1
+
+
+def pointer(tensor: Any) -> int:
+    """Where the data lies; 0 where there is none."""
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:
+        return 0

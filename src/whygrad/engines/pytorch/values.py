@@ -23,6 +23,7 @@ class Reader:
         self._names = {dtype: str(dtype).removeprefix("torch.") for dtype in set(_dtypes(torch))}
         self._half = {torch.bfloat16, torch.float16}
         self._arrays = {torch.float32, torch.float64}
+        self._strided = torch.strided
         self._transform = torch._C._functorch.peek_interpreter_stack
         self._dispatch_depth = torch._C._len_torch_dispatch_stack
         self._profiling = torch.autograd._profiler_enabled
@@ -71,7 +72,8 @@ class Reader:
         """The number in a one-element tensor of the CPU; None where reading would cost or be seen."""
         if type(tensor) is not self.torch.Tensor or tensor.numel() != 1 or not tensor.is_cpu or self.visible():
             return None
-        return tensor.item() if tensor.is_floating_point() and not tensor.is_sparse else None
+        item = tensor.item()
+        return item if type(item) is float else None
 
     def copy(self, tensor: Any, into: Any = None) -> Any:
         """The data now, to be compared later, in the memory of an earlier copy `into`. None: it cannot be read."""
@@ -94,8 +96,8 @@ class Reader:
             same = array.size < 1024 and array.tobytes() == before.tobytes()
             with np.errstate(all="ignore"):
                 np.subtract(array, before, out=before)
-                change = _norm(before)
-            return number(change), number(_norm(array)), not same and change != 0
+                change, size = _quiet_norm(before), _quiet_norm(array)
+            return number(change), number(size), not same and change != 0
         with self.torch.no_grad():
             now = self._exact(tensor)
             change = float(self.torch.linalg.vector_norm(now - self._exact(before)))
@@ -112,14 +114,11 @@ class Reader:
             return True
         if type(tensor) not in self._plain and not _same_as_plain(tensor, self.torch):
             return True
-        kind = tensor.device.type
-        return kind == "meta" or tensor.layout is not self.torch.strided or tensor.is_quantized or tensor.is_nested
+        return tensor.is_meta or tensor.layout is not self._strided or tensor.is_quantized or tensor.is_nested
 
     def _array(self, tensor: Any) -> Any:
         """A NumPy view of a real tensor of the CPU, else None."""
-        if tensor.device.type != "cpu":
-            return None
-        if tensor.dtype not in self._arrays or tensor.is_neg():
+        if not tensor.is_cpu or tensor.dtype not in self._arrays or tensor.is_neg():
             return None
         return tensor.detach().numpy()
 
@@ -174,12 +173,17 @@ def is_zero(value: Value) -> bool:
 def _norm(array: Any) -> float:
     import numpy as np
 
-    flat = array.ravel()
     with np.errstate(all="ignore"):
-        square = float(flat.dot(flat))
-        if not math.isfinite(square) or square == 0:  # the squares overflowed or vanished, perhaps
-            wide = flat.astype(np.float64)
-            square = float(wide.dot(wide))
+        return _quiet_norm(array)
+
+
+def _quiet_norm(array: Any) -> float:
+    """The norm; NumPy may warn."""
+    flat = array.ravel()
+    square = float(flat.dot(flat))
+    if not math.isfinite(square) or square == 0:  # the squares overflowed or vanished, perhaps
+        wide = flat.astype("float64")
+        square = float(wide.dot(wide))
     return math.sqrt(square) if square >= 0 else math.nan
 
 

@@ -87,7 +87,7 @@ class Wiring:
             elif depth.happening(("step", id(owner)), "a step of another optimizer"):
                 tell("a step", recorder.optimizers.before_step, owner, recorder.user_site())
             else:
-                fold.step()
+                fold.count_step()
 
         def after(owner: Any, *_: Any) -> None:
             if depth.full or fold.flush_due():
@@ -100,10 +100,10 @@ class Wiring:
     def _module_calls(self) -> tuple[Any, Any, Any]:
         """A light recording looks at the outermost call only, and only for something new."""
         recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
-        stack = recorder.modules.stack
+        calls = recorder.modules.running
 
         def enter(owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            running = stack()
+            running = calls.stack
             running.append(None)
             if depth.full:
                 tell("a module call", recorder.module_enter, owner, args, kwargs)
@@ -111,15 +111,15 @@ class Wiring:
                 tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
 
         def leave(result: Any) -> Any:
-            call = stack().pop()
+            call = calls.stack.pop()
             if call is not None and depth.full:
-                tell("a module call", recorder.module_leave, call, result)
+                tell("a module call", recorder.modules.leave, call, result)
             return result
 
         def failed() -> None:
-            call = stack().pop()
+            call = calls.stack.pop()
             if call is not None and depth.full:
-                tell("a module call", recorder.module_fail, call)
+                tell("a module call", recorder.modules.fail, call)
 
         return enter, leave, failed
 
@@ -139,7 +139,7 @@ class Wiring:
             if recorder.look_at_backward(thing, loss):
                 tell("a backward", recorder.backward_begin, thing, roots, args, kwargs)
             elif kwargs.get("accumulate_grad"):
-                if thing not in recorder.fold.leaves_of:
+                if thing.leaves is None:
                     tell("a backward", recorder.aim, thing, roots)
                 recorder.fold.backward(thing, loss)
 

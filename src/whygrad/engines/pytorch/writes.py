@@ -7,12 +7,13 @@ operation that just ran if it writes, else a noted write into the same memory, e
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.grads import Grads
-from whygrad.engines.pytorch.tensors import Known, Tensors, version
+from whygrad.engines.pytorch.tensors import Known, Tensors, pointer, version
 from whygrad.engines.pytorch.values import Reader
 from whygrad.ledger.events import DataChanged, SiteId
 
@@ -20,8 +21,7 @@ LOG_LIMIT = 10_000
 """Writes that are remembered for the version error that may follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True, eq=False):
     """A write: into which tensor and memory, which version came of it, who did it and where."""
 
     known: Known
@@ -40,6 +40,8 @@ class Writes:
         self.tensors = tensors
         self.grads = grads
         self._log: deque[Written] = deque(maxlen=LOG_LIMIT)
+        self._pointers: dict[int, Known] = {}
+        self._counted = 0
 
     def observe(self, tensor: Any, known: Known, by: str, site: int | None) -> bool:
         """Note a write since the tensor was last seen, as done by `by`; "" if what ran just now writes nothing.
@@ -69,10 +71,14 @@ class Writes:
             if owner is not None and owner.version != version(base):
                 self._tell(base, owner, by, site)
                 owner.version = version(base)
+            leaf = self._leaf_behind(tensor if base is None else base)
+            if leaf is not None and leaf is not known and leaf is not owner:
+                self._tell_leaf(leaf.ref(), leaf, by, site)
         known.version = version(tensor)
 
     def hidden(self, tensor: Any, known: Known, by: str, site: int | None) -> None:
         """`by` wrote into `tensor` in a way that its version counter does not show."""
+        known.value = None
         self._tell(tensor, known, by, site, hidden=True)
         known.version = version(tensor)
 
@@ -92,6 +98,27 @@ class Writes:
             if written.version > expected and self._same(written, tensor, place):
                 return None if written.site is None else self.book.site(written.site)
         return None
+
+    def _tell_leaf(self, tensor: Any, leaf: Known, by: str, site: int | None) -> None:
+        """A leaf was written through an alias: `w.detach()` shares its version counter, `w.data` does not."""
+        if version(tensor) == leaf.version:
+            self.hidden(tensor, leaf, f".data.{by}", site)
+        else:
+            self._tell(tensor, leaf, by, site)
+            leaf.version = version(tensor)
+
+    def _leaf_behind(self, tensor: Any) -> Known | None:
+        """The leaf of which `tensor` is an alias (`w.data`, `w.detach()`)."""
+        if tensor.requires_grad:
+            return None
+        leaves = self.tensors.leaves
+        if len(leaves) != self._counted:
+            self._counted = len(leaves)
+            self._pointers = {pointer(leaf): known for leaf, known in self.tensors.live_leaves()}
+        place = pointer(tensor)
+        known = self._pointers.get(place) if place else None
+        leaf = None if known is None else known.ref()
+        return known if leaf is not None and leaf is not tensor and pointer(leaf) == place else None
 
     def _explaining(self, tensor: Any, known: Known) -> Written | None:
         """The noted write, through another tensor of the same memory, that brought `tensor` where it is."""
