@@ -16,6 +16,7 @@ from whygrad.ledger.events import TensorId
 
 if TYPE_CHECKING:
     from whygrad.answers.derive import Derivation
+    from whygrad.rules.diagnose import Diagnosis
 
 SIGNS = "→…×"
 """What a terminal must be able to print to get more than ASCII."""
@@ -25,7 +26,14 @@ ASKED_BUDGET = 5_000_000
 """What `--derive` may look at: so many tensors, for so many microseconds of work."""
 
 
-def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO, *, apart: bool = False) -> None:
+def emit(
+    ledger: Ledger,
+    options: ReportOptions,
+    stdout: TextIO,
+    *,
+    apart: bool = False,
+    diagnosis: Diagnosis | None = None,
+) -> None:
     """Give every report that `options` ask for; `apart` from what stands above it, by an empty line.
 
     The terminal report comes first, so that a file that cannot be written takes nothing else with it; it is
@@ -33,6 +41,7 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO, *, apart: bool 
     """
     derived = _derived(ledger, options.derive)
     explanation = _explanation(ledger)
+    diagnosis = diagnosis if diagnosis is not None else diagnosed(ledger)
     if not options.stdout_taken:
         from whygrad.report import terminal
 
@@ -44,17 +53,31 @@ def emit(ledger: Ledger, options: ReportOptions, stdout: TextIO, *, apart: bool 
             unicode=_prints(SIGNS, stdout),
             derivations=derived,
             explanation=explanation,
+            diagnosis=diagnosis,
         )
         _print(f"\n{report}" if apart else report, stdout)
     if options.html is not None:
         from whygrad.report import html
 
-        page = html.render(ledger, derivations=derived, explanation=explanation)
+        page = html.render(ledger, derivations=derived, explanation=explanation, diagnosis=diagnosis)
         _deliver(page, options.html, options, stdout)
     if options.json is not None:
         from whygrad.report import machine
 
-        _deliver(machine.render(ledger, derivations=derived), options.json, options, stdout)
+        _deliver(machine.render(ledger, derivations=derived, diagnosis=diagnosis), options.json, options, stdout)
+
+
+def diagnosed(ledger: Ledger) -> Diagnosis:
+    """What the rules say, as the project of the program has set them. They stand beside the evidence, too."""
+    from whygrad.rules.diagnose import Diagnosis, diagnose
+    from whygrad.rules.settings import settings_near
+
+    try:
+        return diagnose(ledger, settings_near(ledger.main_path()))
+    except WhygradError:
+        raise
+    except Exception as error:
+        return Diagnosis((), failed=(f"No findings: a defect in whygrad: {type(error).__name__}: {error}.",))
 
 
 def _explanation(ledger: Ledger) -> list[str]:

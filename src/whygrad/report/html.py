@@ -23,17 +23,20 @@ from whygrad.ledger import Ledger
 from whygrad.report.page.anchors import Anchors, changes, places
 from whygrad.report.page.filters import FILTERS, PEN, TESTS
 from whygrad.report.page.fit import Fit, Limits, fit, module_rows
-from whygrad.report.page.listing import set_files
+from whygrad.report.page.listing import Listing, set_files
 from whygrad.report.page.visible import visible
 from whygrad.report.parts import Failure, NonFinite, Part, Run
 from whygrad.report.sections.header import ENDINGS, header
 from whygrad.report.view import view
+from whygrad.rules.diagnose import Diagnosis
 
 if TYPE_CHECKING:
     from whygrad.report.sections.gradients import Derivations
 
 PAGE_BYTES = 1_900_000
 """A page is never larger. Only a ledger made for it comes near: then everything gets half of the room."""
+
+NOTHING_FOUND = Diagnosis(())
 
 MOST_NOTICES = 50
 """Passes that are named for gradients that were not finite."""
@@ -61,20 +64,33 @@ class Table(Part, frozen=True):
     left_out: int
 
 
-def render(ledger: Ledger, *, derivations: Derivations | None = None, explanation: Sequence[str] = ()) -> str:
+def render(
+    ledger: Ledger,
+    *,
+    derivations: Derivations | None = None,
+    explanation: Sequence[str] = (),
+    diagnosis: Diagnosis = NOTHING_FOUND,
+) -> str:
     """The page of a recorded run. `derivations` are shown with the history of their tensor,
-    `explanation` (why the program failed, a sentence each) with its failure.
+    `explanation` (why the program failed, a sentence each) with its failure, `diagnosis` (what the rules found) first.
     """
     report = view(ledger)
     limits = Limits()
-    page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation)
+    page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation, diagnosis)
     while len(page.encode()) > PAGE_BYTES and limits.rows:
         limits = limits.halved()
-        page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation)
+        page = _page(ledger, fit(report, limits), limits, derivations or {}, explanation, diagnosis)
     return page
 
 
-def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations, explanation: Sequence[str]) -> str:
+def _page(
+    ledger: Ledger,
+    fitted: Fit,
+    limits: Limits,
+    derivations: Derivations,
+    explanation: Sequence[str],
+    diagnosis: Diagnosis,
+) -> str:
     report = fitted.report
     main = ledger.main_path()
     listings = set_files(report.sources, places(report), main, shown=limits.shown, folded=limits.folded)
@@ -89,6 +105,8 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations,
             anchors=anchors,
             listings=listings,
             notices=tuple(_notices(fitted, anchors)),
+            diagnosis=diagnosis,
+            links=lambda one: _line_id(listings, one.place.path, one.place.line),
             explanation=[visible(sentence) for sentence in explanation],
             tables=tuple(_tables(fitted)),
             name=os.path.basename(report.run.program) or report.run.program,
@@ -103,6 +121,14 @@ def _page(ledger: Ledger, fitted: Fit, limits: Limits, derivations: Derivations,
             script=Markup(script),
         )
     )
+
+
+def _line_id(listings: Sequence[Listing], path: str, line: int) -> str:
+    """The id of a line of the source that the page shows; empty where it does not."""
+    for listing in listings:
+        if listing.path == path and f"{listing.id}L{line}" in set(listing.anchors()):
+            return f"{listing.id}L{line}"
+    return ""
 
 
 def _lines(derivations: Any) -> list[str]:

@@ -26,6 +26,7 @@ from whygrad.report.summary import (
     Elements,
     Engine,
     Environment,
+    Finding,
     Folded,
     Mode,
     ModuleCall,
@@ -38,6 +39,7 @@ from whygrad.report.summary import (
     Summary,
 )
 from whygrad.report.view import view
+from whygrad.rules.diagnose import Diagnosis
 
 if TYPE_CHECKING:
     from whygrad.answers.derive import Derivation
@@ -50,12 +52,12 @@ HISTORY_ENDS = 100
 Written: TypeAlias = events.GradWritten | events.GradReturned | events.GradReset | events.GradChanged
 
 
-def render(ledger: Ledger, *, derivations: Derivations | None = None) -> str:
+def render(ledger: Ledger, *, derivations: Derivations | None = None, diagnosis: Diagnosis | None = None) -> str:
     """The summary as one line of JSON."""
-    return msgspec.json.encode(summary(ledger, derivations=derivations)).decode() + "\n"
+    return msgspec.json.encode(summary(ledger, derivations=derivations, diagnosis=diagnosis)).decode() + "\n"
 
 
-def summary(ledger: Ledger, *, derivations: Derivations | None = None) -> Summary:
+def summary(ledger: Ledger, *, derivations: Derivations | None = None, diagnosis: Diagnosis | None = None) -> Summary:
     """The whole ledger in one object whose size does not grow with the steps of the program."""
     derived = derivations or {}
     report = view(ledger)
@@ -72,7 +74,27 @@ def summary(ledger: Ledger, *, derivations: Derivations | None = None) -> Summar
         modes=_modes(report),
         checks=tuple(_check(assertion, report.failures) for assertion in report.assertions),
         raised=tuple(map(_raised, report.failures)),
+        findings=_findings(diagnosis) if diagnosis is not None else (),
         lost=_lost(report),
+    )
+
+
+def _findings(diagnosis: Diagnosis) -> tuple[Finding, ...]:
+    return tuple(
+        Finding(
+            code=one.code,
+            slug=one.slug,
+            severity=one.severity.value,
+            path=one.place.path,
+            line=one.place.line,
+            title=one.title,
+            fix="suggested" if one.fix else None,
+            happened=one.happened,
+            why=one.why,
+            change=one.fix,
+            evidence=tuple(evidence.seq for evidence in one.evidence),
+        )
+        for one in diagnosis.findings
     )
 
 

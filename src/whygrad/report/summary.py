@@ -228,7 +228,10 @@ class Raised(Entry, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault that the rule `code` found."""
+    """A fault that the rule `code` found: on which line, what happened in this run, why, and the change that ends it.
+
+    `fix` says whether the change was tried: `verified`, or `suggested` (null: there is none).
+    """
 
     code: str
     slug: str
@@ -237,6 +240,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     title: str
     fix: Literal["suggested", "verified"] | None
+    happened: tuple[str, ...] = ()
+    why: str = ""
+    change: str = ""
+    evidence: tuple[int, ...] = ()
 
 
 class Remark(Entry, frozen=True):

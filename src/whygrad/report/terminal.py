@@ -14,6 +14,7 @@ from whygrad.ledger import Ledger
 from whygrad.report.parts import Report
 from whygrad.report.sections.checks import checks, warnings
 from whygrad.report.sections.failures import failures, not_finite
+from whygrad.report.sections.findings import findings
 from whygrad.report.sections.gradients import gradients
 from whygrad.report.sections.graph import cuts, frozen, writes
 from whygrad.report.sections.header import header
@@ -22,9 +23,12 @@ from whygrad.report.sections.recording import recording
 from whygrad.report.sections.training import optimizers, passes
 from whygrad.report.sheet import ASCII, UNICODE, Pen, Section, drawn
 from whygrad.report.view import view
+from whygrad.rules.diagnose import Diagnosis
 
 if TYPE_CHECKING:
     from whygrad.report.sections.gradients import Derivations
+
+NOTHING_FOUND = Diagnosis(())
 
 NARROWEST = 40
 """Narrower terminals get lines of this width."""
@@ -39,12 +43,13 @@ def render(
     unicode: bool = True,
     derivations: Derivations | None = None,
     explanation: Sequence[str] = (),
+    diagnosis: Diagnosis = NOTHING_FOUND,
 ) -> str:
     """The report of a ledger as text.
 
     `verbose` tells everything, `width` is that of the terminal (None: ask it), `color` adds escape codes, and
     without `unicode` the text is pure ASCII. `derivations` are shown under the history of their tensor,
-    `explanation` (why the program failed, a sentence each) under its failure.
+    `explanation` (why the program failed, a sentence each) under its failure, `diagnosis` (what the rules found) first.
     """
     pen = Pen(glyphs=UNICODE if unicode else ASCII, verbose=verbose)
     width = max(width or shutil.get_terminal_size().columns, NARROWEST)
@@ -52,16 +57,23 @@ def render(
         report = view(ledger)
         text = drawn(
             header(report.run, pen),
-            list(sections(report, pen, derivations or {}, explanation)),
+            list(sections(report, pen, derivations or {}, explanation, diagnosis)),
             width=width,
             color=color,
         )
     return text if unicode else text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def sections(report: Report, pen: Pen, derivations: Derivations, explanation: Sequence[str] = ()) -> Iterator[Section]:
+def sections(
+    report: Report,
+    pen: Pen,
+    derivations: Derivations,
+    explanation: Sequence[str] = (),
+    diagnosis: Diagnosis = NOTHING_FOUND,
+) -> Iterator[Section]:
     """The sections in reading order; one without anything to say is left out."""
-    yield from filter(None, (failures(report, pen, explanation), not_finite(report, pen)))
+    first = (findings(diagnosis, pen), failures(report, pen, explanation), not_finite(report, pen))
+    yield from filter(None, first)
     yield gradients(report, pen, derivations)
     rest = (modules, grad_modes, passes, optimizers, checks, warnings, cuts, frozen, writes, recording)
     for section in rest:

@@ -1,0 +1,1 @@
+"""Calls that do not do what they seem to do."""

@@ -1,0 +1,1 @@
+"""Grad buffers: accumulated, reset, stale, missing."""

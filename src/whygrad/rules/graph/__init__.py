@@ -1,0 +1,1 @@
+"""The graph: where it was cut, freed, kept too long, or reaches nothing."""

@@ -1,0 +1,1 @@
+"""The training loop, the optimizer and what it holds, the registration of modules."""

@@ -1,0 +1,1 @@
+"""Shapes and losses: broadcasting, reductions, dimensions, losses applied to the wrong thing."""

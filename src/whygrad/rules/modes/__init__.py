@@ -1,0 +1,1 @@
+"""Modes: training and evaluation, grad mode, statistics, dropout."""

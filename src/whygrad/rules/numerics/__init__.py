@@ -1,0 +1,1 @@
+"""Numbers: NaN and infinity, vanishing and exploding gradients, precision."""
