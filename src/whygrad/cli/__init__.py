@@ -27,7 +27,7 @@ DEFECT = 70
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
-COMMANDS = ("run", "why", "show", "completion")
+COMMANDS = ("run", "why", "show", "rule", "completion")
 """The commands in the order of the help; each is the command of that name in the module of that name."""
 
 HELP = """Why is this gradient what it is? Run an ordinary PyTorch program, unchanged, and see the evidence.

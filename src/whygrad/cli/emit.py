@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from whygrad.answers.derive import Derivation
     from whygrad.rules.diagnose import Diagnosis
 
+FOUND_ERRORS = 1
+"""Exit code of `--strict` where a finding is an error."""
+
 SIGNS = "→…×"
 """What a terminal must be able to print to get more than ASCII."""
 
@@ -33,15 +36,15 @@ def emit(
     *,
     apart: bool = False,
     diagnosis: Diagnosis | None = None,
-) -> None:
+) -> int | None:
     """Give every report that `options` ask for; `apart` from what stands above it, by an empty line.
 
     The terminal report comes first, so that a file that cannot be written takes nothing else with it; it is
-    left out where standard output was asked for something else.
+    left out where standard output was asked for something else. Returns the exit code that `--strict` asks for.
     """
     derived = _derived(ledger, options.derive)
     explanation = _explanation(ledger)
-    diagnosis = diagnosis if diagnosis is not None else diagnosed(ledger)
+    diagnosis = diagnosis if diagnosis is not None else diagnosed(ledger, options)
     if not options.stdout_taken:
         from whygrad.report import terminal
 
@@ -61,19 +64,25 @@ def emit(
 
         page = html.render(ledger, derivations=derived, explanation=explanation, diagnosis=diagnosis)
         _deliver(page, options.html, options, stdout)
+    if options.sarif is not None:
+        from whygrad.report import sarif
+
+        _deliver(sarif.render(diagnosis, os.getcwd()), options.sarif, options, stdout)
     if options.json is not None:
         from whygrad.report import machine
 
         _deliver(machine.render(ledger, derivations=derived, diagnosis=diagnosis), options.json, options, stdout)
+    return FOUND_ERRORS if options.strict and diagnosis.has_errors else None
 
 
-def diagnosed(ledger: Ledger) -> Diagnosis:
+def diagnosed(ledger: Ledger, options: ReportOptions) -> Diagnosis:
     """What the rules say, as the project of the program has set them. They stand beside the evidence, too."""
     from whygrad.rules.diagnose import Diagnosis, diagnose
     from whygrad.rules.settings import settings_near
 
     try:
-        return diagnose(ledger, settings_near(ledger.main_path()))
+        settings = settings_near(ledger.main_path()).overruled(options.select, options.ignore)
+        return diagnose(ledger, settings)
     except WhygradError:
         raise
     except Exception as error:

@@ -38,26 +38,35 @@ class ReportOptions(msgspec.Struct, frozen=True):
     verbose: bool = False
     json: str | None = None
     html: str | None = None
+    sarif: str | None = None
     ledger: str | None = None
     force: bool = False
     color: Color = Color.AUTO
     width: int | None = None
     derive: bool | None = None
+    strict: bool = False
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
     @property
     def stdout_taken(self) -> bool:
         """Whether a file was asked for on standard output, where the terminal report would be in its way."""
-        return STDOUT in (self.json, self.html)
+        return STDOUT in (self.json, self.html, self.sarif)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is asked for besides the terminal report."""
+        return self.strict or any(path is not None for path in (self.json, self.html, self.sarif))
 
     def files(self) -> tuple[str, ...]:
         """The files that will be written."""
-        asked = (self.ledger, self.html, self.json)
+        asked = (self.ledger, self.html, self.json, self.sarif)
         return tuple(path for path in asked if path is not None and path != STDOUT)
 
     def check(self, *inputs: str) -> None:
         """Raise `BadInput` before anything runs if a file could not be written, or is one that is read."""
-        if self.json == self.html == STDOUT:
-            raise BadInput("--json and --html cannot both be written to standard output.")
+        if (self.json, self.html, self.sarif).count(STDOUT) > 1:
+            raise BadInput("only one of --json, --html and --sarif can be written to standard output.")
         read = {os.path.realpath(path) for path in inputs}
         written: set[str] = set()
         for path in self.files():
@@ -78,6 +87,12 @@ _REPORT = (
     click.option(
         "--html", metavar="FILE", type=click.Path(), help="Write one self-contained page, the source beside the story."
     ),
+    click.option("--sarif", metavar="FILE", type=click.Path(), help="Write the findings for code hosts (SARIF 2.1.0)."),
+    click.option(
+        "--strict", is_flag=True, help="Exit with 1 where a finding says that the result is wrong (an error)."
+    ),
+    click.option("--select", metavar="CODES", default="", help="Run these rules only: codes, their beginnings, names."),
+    click.option("--ignore", metavar="CODES", default="", help="Leave these rules out."),
     click.option("--force", is_flag=True, help="Overwrite files that exist."),
     click.option(
         "--color",
@@ -117,6 +132,10 @@ def report_options(command: Command) -> Command:
         verbose: bool,
         json: str | None,
         html: str | None,
+        sarif: str | None,
+        strict: bool,
+        select: str,
+        ignore: str,
         force: bool,
         color: str,
         width: int | None,
@@ -126,7 +145,7 @@ def report_options(command: Command) -> Command:
     ) -> Any:
         report = ReportOptions(
             verbose=verbose, json=json, html=html, ledger=output, force=force, color=Color(color), width=width,
-            derive=derive,
+            derive=derive, sarif=sarif, strict=strict, select=_codes(select), ignore=_codes(ignore),
         )  # fmt: skip
         report.check()
         return command(*args, report=report, **others)
@@ -135,6 +154,10 @@ def report_options(command: Command) -> Command:
     for option in reversed(_REPORT):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
+
+
+def _codes(text: str) -> tuple[str, ...]:
+    return tuple(code for code in text.replace(",", " ").split() if code)
 
 
 def run_options(command: Command) -> Command:

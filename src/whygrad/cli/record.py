@@ -15,40 +15,47 @@ from whygrad.execute.run import Outcome, execute
 from whygrad.ledger import SCHEMA, Ledger, Writer, read
 from whygrad.ledger.events import Event, Header, Noted
 
-Answer = Callable[[Ledger, Outcome], None]
-"""What is done with the evidence once the program is over."""
+Answer = Callable[[Ledger, Outcome], int | None]
+"""What is done with the evidence once the program is over; it may give an exit code in place of a 0."""
 
 
 def record(
-    program: Program, answer: Answer, *, depth: str = "auto", keep: str | None = None, force: bool = False
+    program: Program,
+    answer: Answer,
+    *,
+    depth: str = "auto",
+    keep: str | None = None,
+    force: bool = False,
+    engine: str = "auto",
 ) -> NoReturn:
     """Run `program` under the recorder and call `answer` when it is over; then end as the program ended.
 
     The ledger goes to the file `keep` (`force`: even if it exists), or to a temporary file that is removed after
-    the answer. Lets no caller go on: see `execute`.
+    the answer. `engine` is `auto`, `pytorch` or `embedded`. Lets no caller go on: see `execute`.
     """
-    from whygrad.engines.pytorch.session import Session
+    from whygrad.engines import choice
     from whygrad.execute.instrument import instrument
     from whygrad.execute.sites import SiteTable
 
     evidence = _Evidence(keep, force)
     table = SiteTable()
-    session = Session(evidence, table, depth)
+    chosen = choice.choose(engine)
+    session = choice.session(chosen, evidence, table, depth)
     folder = _folder()
 
     def transform(source: bytes | str, path: str) -> CodeType:
         return instrument(source, path, table, session.taps).instrumented
 
     def begin() -> None:
-        evidence.open(_header(program, depth))
+        evidence.open(_header(program, depth, chosen.value))
         for note in program.notes:
             session.book.write(Noted, text=note)
         session.start()
 
-    def finish(outcome: Outcome) -> None:
+    def finish(outcome: Outcome) -> int | None:
         with evidence, _back_in(folder):
             session.finish(outcome.how, outcome.exit_code, outcome.error)
-            answer(evidence.ledger(), outcome)
+            return answer(evidence.ledger(), outcome)
 
     execute(program, begin=begin, finish=finish, lost=session.book.lost, transform=transform)
 
@@ -91,14 +98,14 @@ class _Evidence:
             os.unlink(self._path)
 
 
-def _header(program: Program, depth: str) -> Header:
+def _header(program: Program, depth: str, engine: str) -> Header:
     return Header(
         whygrad=__version__,
         schema=SCHEMA,
         program=_spelled(program),
         argv=program.argv,
         kind=program.kind.value,
-        engine="pytorch",
+        engine=engine,
         python=".".join(str(part) for part in sys.version_info[:3]),
         platform=_platform(),
         depth=depth,

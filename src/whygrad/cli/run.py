@@ -51,28 +51,45 @@ depth_option = click.option(
 )
 
 
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["auto", "pytorch", "embedded"]),
+    default="auto",
+    show_default=True,
+    help="What `import torch` gives the program: PyTorch, or the engine that comes with whygrad and needs NumPy alone; "
+    "auto: PyTorch where it is installed.",
+)
+
+
 @click.command(help=HELP, context_settings={"allow_interspersed_args": False})
 @program_options
 @depth_option
+@engine_option
 @click.option("-q", "--quiet", is_flag=True, help="No report on the terminal.")
 @run_options
 def run(
-    words: tuple[str, ...], is_module: bool, is_code: bool, depth: str, quiet: bool, report: ReportOptions
+    words: tuple[str, ...],
+    is_module: bool,
+    is_code: bool,
+    depth: str,
+    engine: str,
+    quiet: bool,
+    report: ReportOptions,
 ) -> NoReturn:
     from whygrad.cli.record import record
 
     program = named(words, is_module=is_module, is_code=is_code)
     report.check(*(cell.path for cell in program.cells), program.name)
 
-    def answer(ledger: Ledger, _: Outcome) -> None:
-        if quiet and report.html is None and report.json is None:
-            return
+    def answer(ledger: Ledger, _: Outcome) -> int | None:
+        if quiet and not report.is_wanted:
+            return None
         from whygrad.cli.emit import emit
 
         with _output(quiet and not report.stdout_taken) as stdout:
-            emit(ledger, report, stdout, apart=True)
+            return emit(ledger, report, stdout, apart=True)
 
-    record(program, answer, depth=depth, keep=report.ledger, force=report.force)
+    record(program, answer, depth=depth, keep=report.ledger, force=report.force, engine=engine)
 
 
 def named(words: tuple[str, ...], *, is_module: bool = False, is_code: bool = False) -> Program:

@@ -24,9 +24,9 @@ LEDGER may be one that a killed program left behind: what it wrote is reported.
 @click.command(help=HELP)
 @click.argument("ledger", type=click.Path())
 @report_options
-def show(ledger: str, report: ReportOptions) -> None:
+def show(ledger: str, report: ReportOptions) -> int | None:
     from whygrad.cli.emit import emit
     from whygrad.ledger import read
 
     report.check(ledger)
-    emit(read(ledger), report, sys.stdout)
+    return emit(read(ledger), report, sys.stdout)

@@ -40,7 +40,8 @@ class Outcome(msgspec.Struct, frozen=True):
     error: BaseException | None = None
 
 
-Finish = Callable[[Outcome], None]
+Finish = Callable[[Outcome], int | None]
+"""What is done when the program is over; it may give an exit code to end with in place of a 0 of the program's."""
 
 
 def execute(
@@ -202,16 +203,19 @@ class _Run:
         outcome, self._outcome = self._outcome, None
         endings.flush("stdout", "stderr")
         with self._stage.ours_again():
-            _call(self._finish, outcome)
+            code = _call(self._finish, outcome)
         if outcome.exit_code == endings.INTERRUPTED and outcome.how == "interrupted":
             endings.end_as_interrupted()
+        if code and not outcome.exit_code:
+            endings.flush("stdout", "stderr")
+            os._exit(code)
 
 
-def _call(finish: Finish, outcome: Outcome) -> None:
+def _call(finish: Finish, outcome: Outcome) -> int | None:
     """Report. The program is over, so no fault of ours may change how it ended."""
     let_rest()
     try:
-        finish(outcome)
+        return finish(outcome)
     except BrokenPipeError:
         _leave_pipe()
     except KeyboardInterrupt:
@@ -222,6 +226,7 @@ def _call(finish: Finish, outcome: Outcome) -> None:
         if os.environ.get("WHYGRAD_DEBUG"):
             sys.__excepthook__(type(error), error, error.__traceback__)
         _complain(f"no report: a defect in whygrad: {type(error).__name__}: {error}")
+    return None
 
 
 def _complain(text: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from whygrad.ledger import Ledger
 from whygrad.rules.facts import Facts
-from whygrad.rules.finding import Finding
+from whygrad.rules.finding import Finding, Severity
 from whygrad.rules.registry import all_rules
 from whygrad.rules.rule import Rule
 from whygrad.rules.settings import Settings, ignored_in
@@ -23,6 +23,11 @@ class Diagnosis(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     silenced: int = 0
     failed: tuple[str, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a finding says that the result is wrong."""
+        return any(one.severity is Severity.ERROR for one in self.findings)
 
 
 def diagnose(ledger: Ledger, settings: Settings | None = None, rules: Iterable[Rule] | None = None) -> Diagnosis:

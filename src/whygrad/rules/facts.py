@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
-from typing import TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -19,6 +19,7 @@ from whygrad.ledger.events import (
     BackwardBegan,
     BackwardEnded,
     BackwardId,
+    DataChanged,
     Event,
     GradReset,
     GradReturned,
@@ -35,12 +36,17 @@ from whygrad.ledger.events import (
     OptimizerStepped,
     Site,
     SiteId,
+    StepsFolded,
     Tensor,
     TensorId,
 )
 from whygrad.ledger.ledger import History
+from whygrad.ledger.values import Value
 from whygrad.rules.finding import Evidence, Place
 from whygrad.rules.source import Source
+
+if TYPE_CHECKING:
+    from whygrad.answers.why.flow import Flow
 
 EVENT_LIMIT = 1_000_000
 
@@ -159,6 +165,44 @@ class Facts:
                     used.setdefault(tensor, []).append(event)
         return used
 
+    @cached_property
+    def flow(self) -> Flow:
+        """How values went from tensor to tensor, whether or not autograd followed them."""
+        from whygrad.answers.why.flow import Flow
+
+        return Flow(self.ledger, self.events[-1].seq if self.events else 0)
+
+    @cached_property
+    def _values(self) -> dict[TensorId, list[tuple[int, Value]]]:
+        known: dict[TensorId, list[tuple[int, Value]]] = {}
+        for event in self.events:
+            for tensor, value in _values_in(event):
+                if value is not None:
+                    known.setdefault(tensor, []).append((event.seq, value))
+        return known
+
+    def value(self, tensor: TensorId | None, before: int | None = None) -> Value | None:
+        """The last recorded value of a tensor, or the last one from before an event; None where none was kept."""
+        told = self._values.get(tensor, []) if tensor is not None else []
+        return next((value for seq, value in reversed(told) if before is None or seq < before), None)
+
+    @cached_property
+    def reached_leaves(self) -> frozenset[TensorId]:
+        """The leaves that ever got a gradient from a pass, folded steps included."""
+        found = {write.tensor for write in self.of(GradWritten)}
+        found |= {back.tensor for back in self.of(GradReturned) if back.value is not None}
+        found |= {fold.tensor for folded in self.of(StepsFolded) for fold in folded.buffers if fold.writes}
+        return frozenset(found)
+
+    @cached_property
+    def trained(self) -> dict[TensorId, OptimizerStepped]:
+        """The tensors held by an optimizer that stepped, each with the first step that had it."""
+        found: dict[TensorId, OptimizerStepped] = {}
+        for step in self.of(OptimizerStepped):
+            for tensor in (*(update.tensor for update in step.updates), *step.skipped):
+                found.setdefault(tensor, step)
+        return found
+
     def upstream(self, tensor: TensorId, limit: int = 2000) -> Iterator[tuple[TensorId, Maker]]:
         """What a tensor was computed from, nearest first, through cuts too: each with what made it."""
         seen = {tensor}
@@ -257,6 +301,22 @@ def inputs_of(maker: Maker) -> Iterator[TensorId]:
         yield from _tensors_in(maker.inputs)
     else:
         yield from (shape.tensor for shape in maker.inputs if shape.tensor is not None)
+
+
+def _values_in(event: AnyEvent) -> Iterator[tuple[TensorId, Value | None]]:
+    """The values of tensors that an event tells."""
+    if isinstance(event, Tensor):
+        yield event.id, event.value
+    elif isinstance(event, Operation):
+        if event.outputs:
+            yield event.outputs[0], event.value
+    elif isinstance(event, ModuleCalled):
+        if event.outputs and event.outputs[0].tensor is not None:
+            yield event.outputs[0].tensor, event.value
+    elif isinstance(event, DataChanged):
+        yield event.tensor, event.after
+    elif isinstance(event, OptimizerStepped):
+        yield from ((update.tensor, update.after) for update in event.updates)
 
 
 def _tensors_in(operands: Iterable[Operand]) -> Iterator[TensorId]:

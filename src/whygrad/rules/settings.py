@@ -41,6 +41,10 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_field
         refused = max((_weight(one, code, slug) for one in self.ignore), default=-1)
         return chosen > refused
 
+    def overruled(self, select: tuple[str, ...], ignore: tuple[str, ...]) -> Settings:
+        """These settings, with what a command line selects or ignores."""
+        return msgspec.structs.replace(self, select=select or self.select, ignore=(*self.ignore, *ignore))
+
     def silences(self, finding: Finding) -> bool:
         """Whether a file's own entry silences the finding."""
         path = finding.place.path

@@ -81,8 +81,8 @@ class GradientNotReset(Rule):
             facts.place(write.site),
             "the gradients of earlier steps are still in the buffers",
             [
-                f"{name}.grad held {say(write.before)} from before step {earlier.step}; the backward on {where} "
-                f"added to it, and the step on {facts.place(later.site).where} used the sum, {say(write.after)}.",
+                f"{name}.grad held {say(write.before)} from the step before (step {earlier.step}); "
+                f"the backward on {where} added to it, and the step on {facts.place(later.site).where} used the sum, {say(write.after)}.",
                 f"The same holds for all {len(added)} parameters of that step: no reset between the two steps.",
             ],
             why="backward() adds into .grad; only a reset empties it.",
