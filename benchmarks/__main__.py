@@ -17,7 +17,7 @@ from time import strftime
 
 from benchmarks.table import Table
 
-QUESTIONS = ("overhead", "startup", "memory", "python_loop")
+QUESTIONS = ("overhead", "startup", "memory", "python_loop", "embedded")
 VERSIONS = ("whygrad", "torch", "numpy", "rich", "click", "msgspec", "torchlens", "wandb")
 
 

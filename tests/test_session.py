@@ -136,3 +136,39 @@ def test_importing_whygrad_imports_nothing_else_of_ours(tmp_path: Path) -> None:
     code = "import sys, whygrad; print([n for n in sys.modules if n.startswith('whygrad.') or n == 'torch'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_gradient_that_was_there_before_the_block_is_said() -> None:
+    w = torch.tensor(3.0, requires_grad=True)
+    untouched = torch.tensor(1.0, requires_grad=True)
+    (w * 3).backward()
+    (untouched * 4).backward()
+    with whygrad.record() as ledger:
+        (w * 2).backward()
+    assert "w.grad is 5 at the end: 3 (held when recording began, line" in whygrad.why(w).headline.text
+    assert "it held that when recording began" in whygrad.why(untouched).headline.text
+    report = ledger.report(width=120)
+    assert "w  3 → 5" in report
+    assert "untouched  4" in report
+    assert "no seed was set in the block" in report
+
+
+def test_what_was_there_before_was_not_made_by_the_with_line() -> None:
+    w = torch.tensor(3.0, requires_grad=True)
+    h = w * 2
+    with whygrad.record():
+        h.sum().backward()
+    answers = [str(whygrad.why(w, aspect)) for aspect in ("value", "requires_grad", "is_leaf")]
+    answers += [str(whygrad.why(h, aspect)) for aspect in ("value", "grad", "requires_grad", "is_leaf")]
+    assert not [answer for answer in answers if "`with whygrad.record():`" in answer]
+
+
+def test_a_module_and_an_unknown_aspect_are_clear_errors() -> None:
+    w = torch.tensor(3.0, requires_grad=True)
+    model = torch.nn.Linear(1, 1)
+    with whygrad.record():
+        model(w.reshape(1, 1)).backward()
+    with pytest.raises(BadInput, match=r"not a Linear\. For a module, ask for its name"):
+        whygrad.why(model)
+    with pytest.raises(BadInput, match="'frob' is nothing that can be asked of a tensor; ask for one of: value, grad"):
+        whygrad.why(w, "frob")

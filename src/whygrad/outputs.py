@@ -64,6 +64,17 @@ def save(path: PathLike, text: str, *, force: bool = False) -> None:
         raise _refused(path, error) from None
 
 
+def replace(path: PathLike, data: bytes) -> None:
+    """Give an existing file another content, whole or not at all; its mode stays."""
+    target = os.path.realpath(path)
+    try:
+        mode = os.stat(target).st_mode
+        _put_in_place(target, data, force=True)
+        os.chmod(target, mode & 0o7777)
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
 def _put_in_place(target: str, data: bytes, *, force: bool) -> None:
     """Write beside `target`, then give the file its name; what is not finished is removed."""
     unfinished = f"{target}.{os.getpid()}.unfinished"

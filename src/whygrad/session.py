@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from whygrad import __version__
 from whygrad.errors import BadInput
 from whygrad.ledger import SCHEMA, Ledger
-from whygrad.ledger.events import AnyEvent, Event, Header, TensorId
+from whygrad.ledger.events import HELD, AnyEvent, Event, GradChanged, Header, Tensor, TensorId
 from whygrad.ledger.ledger import History
 
 if TYPE_CHECKING:
-    from whygrad.answers.why import Answer
+    from whygrad.answers.why import Answer, Aspect
 
 
 class Recording(Ledger):
@@ -29,9 +31,12 @@ class Recording(Ledger):
         super().__init__(header, self._heard)
         self.find_tensor: Callable[[Any], TensorId | None] = lambda _: None
         self.is_running = False
+        self.is_introducing = False
 
     def write(self, event: Event) -> None:
         """Take one event of the recorder."""
+        if self.is_introducing and isinstance(event, Tensor) and event.origin in ("created", "result"):
+            event = msgspec.structs.replace(event, origin="unknown")  # it was made earlier, and not here
         self._heard.append(event)  # type: ignore[arg-type]
 
     def id_of(self, tensor: Any) -> TensorId:
@@ -99,11 +104,33 @@ def record(depth: str = "full") -> Iterator[Recording]:
                 recorder.tell("a line", recorder.graph.mark_site, site)
 
         follower = Follower(session.table, session.taps, line_over, session.book.lost)
-        follower.start(frame)
+        with introduced(ledger, session, frame.f_code.co_filename, frame.f_lineno):
+            follower.start(frame)
         try:
             yield ledger
         finally:
             follower.stop()
+
+
+@contextmanager
+def introduced(ledger: Recording, session: Any, path: str, line: int) -> Iterator[None]:
+    """The recorder is told in here what the program has already: it was not made at `line`, where recording begins."""
+    ledger.is_introducing = True
+    try:
+        yield
+    finally:
+        ledger.is_introducing = False
+    recorder = session.recorder
+    if recorder is None:
+        return
+    site = session.table.statement(path, line)
+
+    def tell() -> None:
+        for _, known in recorder.tensors.live_leaves():
+            if known.grad_value is not None:
+                session.book.write(GradChanged, site, tensor=known.id, by=HELD, before=None, after=known.grad_value)
+
+    recorder.tell("the gradients that were there before", tell)
 
 
 @contextmanager
@@ -146,6 +173,11 @@ def recording(program: str, depth: str) -> Iterator[tuple[Recording, Any]]:
         ledger.is_running = False
 
 
+def last_recording() -> Recording | None:
+    """The recording that was begun last, of a block or of a notebook's cell."""
+    return _last[-1] if _last else None
+
+
 def why(tensor: Any, aspect: str = "", ledger: Ledger | None = None) -> Answer:
     """Why is it what it is?
 
@@ -153,7 +185,7 @@ def why(tensor: Any, aspect: str = "", ledger: Ledger | None = None) -> Answer:
     an expression as the code writes it (`"w.grad"`, `"model"`, `"error"`). The last recording answers unless
     another ledger is given. Raises BadInput for what the ledger does not know.
     """
-    from whygrad.answers.why import Aspect, Target
+    from whygrad.answers.why import Target
     from whygrad.answers.why import why as answer
 
     if ledger is None:
@@ -161,7 +193,22 @@ def why(tensor: Any, aspect: str = "", ledger: Ledger | None = None) -> Answer:
             raise BadInput("Nothing was recorded yet. Use `with whygrad.record() as ledger:` around the code.")
         ledger = _last[-1]
     if isinstance(tensor, str):
-        return answer(ledger, tensor)
+        return answer(ledger, f"{tensor}.{_aspect(aspect).value}" if aspect and aspect != "value" else tensor)
+    if not hasattr(tensor, "requires_grad") or not hasattr(tensor, "is_leaf"):
+        kind = type(tensor).__name__
+        raise BadInput(
+            f"why() takes a tensor or an expression as text, not a {kind}. For a module, ask for its name in the "
+            "program: why('model'), why('model.training') or why('model.0.weight.grad')."
+        )
     if not isinstance(ledger, Recording):
         raise BadInput("A kept ledger knows no tensor objects. Ask by name, such as `why('w.grad', ledger=ledger)`.")
-    return answer(ledger, Target(ledger.id_of(tensor), Aspect(aspect or "grad")))
+    return answer(ledger, Target(ledger.id_of(tensor), _aspect(aspect or "grad")))
+
+
+def _aspect(wanted: str) -> Aspect:
+    from whygrad.answers.why import Aspect
+
+    known = [aspect.value for aspect in Aspect if aspect is not Aspect.TRAINING]
+    if wanted not in known:
+        raise BadInput(f"{wanted!r} is nothing that can be asked of a tensor; ask for one of: {', '.join(known)}.")
+    return Aspect(wanted)

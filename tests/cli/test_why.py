@@ -154,3 +154,30 @@ def test_a_program_that_is_not_python(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "SyntaxError" in ran.stderr
     assert ran.stderr.count("\n") == 1
+
+
+def test_a_line_of_a_notebooks_cell(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cells = ["import torch\nw = torch.tensor(2.0, requires_grad=True)", "x = w * 3\nx.backward()", "w.grad = None"]
+    notebook = {
+        "nbformat": 4, "nbformat_minor": 5, "metadata": {},
+        "cells": [{"cell_type": "code", "source": cell, "metadata": {}, "outputs": []} for cell in cells],
+    }  # fmt: skip
+    path = tmp_path / "train.ipynb"
+    path.write_text(json.dumps(notebook))
+    kept = tmp_path / "run.jsonl"
+    subprocess.run([sys.executable, "-m", "whygrad", "run", "-q", "-o", kept, path], check=True)
+    for question in ([str(kept), "w.grad", "--at", "train.ipynb[2]:2"], [f"{path}[2]:2", "w.grad"]):
+        command = [sys.executable, "-m", "whygrad", "why", *question]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "w.grad is 3 at train.ipynb[2]:2" in done.stdout
+    assert cli.call(["why", f"{path}:2", "w.grad"]) == cli.BAD_INPUT
+    assert 'lines of a notebook are counted in a cell; name it, as in "' in capfd.readouterr().err
+
+
+def test_a_file_that_is_no_ledger_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text("print('run')\n")
+    assert cli.call(["why", str(path), "w"]) == cli.BAD_INPUT
+    said = capsys.readouterr()
+    assert "is not a ledger" in said.err
+    assert said.out == ""

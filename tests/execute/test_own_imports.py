@@ -3,12 +3,13 @@
 import py_compile
 import sys
 import sysconfig
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 from side_by_side_runs import Folder, same
 
-from whygrad.execute.imports import OwnFiles
+from whygrad.execute.imports import OwnFiles, await_import, await_no_more
 
 
 @pytest.fixture
@@ -157,3 +158,33 @@ print(helper.x)
     ours = same(folder, "program.py")
     assert ours.seen.stdout == "2\n"
     assert ours.lost == ["helper.py it is imported by a loader that compiles in a way of its own"]
+
+
+def awaited(folder: Folder, name: str, code: str) -> list[str]:
+    """Import a module of one's own while it is awaited: whether it was whole when we were told of it."""
+    folder.write(**{name: code})
+    told: list[str] = []
+    sys.path.insert(0, str(folder.path))
+    try:
+        await_import(name, lambda module: told.append(f"{module.__name__} {module.__spec__._initializing}"))
+        try:
+            __import__(name)
+        except ZeroDivisionError:
+            told.append("raised")
+        else:
+            assert type(sys.modules[name].__spec__) is ModuleSpec
+    finally:
+        await_no_more(name)
+        sys.path.remove(str(folder.path))
+        sys.modules.pop(name, None)
+    return told
+
+
+def test_a_module_that_is_awaited_is_told_when_it_is_imported(folder: Folder) -> None:
+    before = list(sys.meta_path)
+    assert awaited(folder, "awaited_module", "x = 1") == ["awaited_module False"]
+    assert sys.meta_path == before
+
+
+def test_a_module_that_fails_is_not_told(folder: Folder) -> None:
+    assert awaited(folder, "failing_module", "1 / 0") == ["raised"]

@@ -34,8 +34,9 @@ def recorded(code: str, depth: str = "auto") -> Ledger:
     compiled = instrument(source, PATH, table, session.taps).instrumented
     error: Exception | None = None
     torch.manual_seed(0)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
+    quiet = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+        warnings.simplefilter("always")
         session.start()
         try:
             exec(compiled, {"__name__": "__main__"})

@@ -5,6 +5,7 @@ Commands are imported when they are asked for, one module a command; importing t
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -21,13 +22,16 @@ from whygrad.errors import WhygradError
 BAD_INPUT = 2
 """Exit code where the user can do something about it: bad usage, a missing file, a ledger that is none."""
 
+OUTSIDE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+"""What goes wrong with a file through nobody's fault here: a full disk, a quota, a broken device."""
+
 DEFECT = 70
 """Exit code of an internal error (EX_SOFTWARE)."""
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
 
-COMMANDS = ("run", "why", "show", "rule", "completion")
+COMMANDS = ("run", "why", "fix", "show", "rule", "check", "practice", "engines", "completion")
 """The commands in the order of the help; each is the command of that name in the module of that name."""
 
 HELP = """Why is this gradient what it is? Run an ordinary PyTorch program, unchanged, and see the evidence.
@@ -37,6 +41,7 @@ HELP = """Why is this gradient what it is? Run an ordinary PyTorch program, unch
   whygrad run -o run.jsonl train.py       ... and keep the evidence
   whygrad show run.jsonl --html run.html  a page with the source beside it
   whygrad why train.py:9 w.grad           why has w.grad this value at line 9?
+  whygrad fix train.py                    changes that were run and put it right
 
 Options of a command stand before the program's name; what follows it is the program's.
 `whygrad COMMAND --help` says more about a command.
@@ -119,6 +124,10 @@ def call(arguments: Sequence[str]) -> int:
     except WhygradError as error:
         return _failed(str(error), BAD_INPUT, settings)
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in OUTSIDE:
+            named = f"{error.filename}: " if error.filename else ""
+            said = f"{named}{error.strerror}; what was being written is incomplete."
+            return _failed(said[:1].lower() + said[1:], BAD_INPUT, settings)
         kind, text = type(error).__name__, " ".join(str(error).split())
         return _failed(
             f"this is a defect in whygrad, not in your program: {kind}: {text} "

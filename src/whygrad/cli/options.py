@@ -20,6 +20,17 @@ STDOUT = "-"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class WithArguments(click.Command):
+    """A command whose line ends in `-- ARGUMENTS`, which are another program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            end = args.index("--")
+            ctx.meta["arguments"] = tuple(args[end + 1 :])
+            args = args[:end]
+        return super().parse_args(ctx, args)
+
+
 class Color(Enum):
     """When to colour the terminal report: `auto` where a person is looking and NO_COLOR is not set."""
 

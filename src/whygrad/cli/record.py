@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import CodeType
 from typing import NoReturn
@@ -27,11 +27,13 @@ def record(
     keep: str | None = None,
     force: bool = False,
     engine: str = "auto",
+    replaced: Mapping[str, bytes] | None = None,
 ) -> NoReturn:
     """Run `program` under the recorder and call `answer` when it is over; then end as the program ended.
 
     The ledger goes to the file `keep` (`force`: even if it exists), or to a temporary file that is removed after
-    the answer. `engine` is `auto`, `pytorch` or `embedded`. Lets no caller go on: see `execute`.
+    the answer. `engine` is `auto`, `pytorch` or `embedded`. `replaced` are modules of the program's that run
+    with another text, by their real paths. Lets no caller go on: see `execute`.
     """
     from whygrad.engines import choice
     from whygrad.execute.instrument import instrument
@@ -44,6 +46,8 @@ def record(
     folder = _folder()
 
     def transform(source: bytes | str, path: str) -> CodeType:
+        if replaced:
+            source = replaced.get(os.path.realpath(path), source)
         return instrument(source, path, table, session.taps).instrumented
 
     def begin() -> None:

@@ -53,11 +53,11 @@ depth_option = click.option(
 
 engine_option = click.option(
     "--engine",
-    type=click.Choice(["auto", "pytorch", "embedded"]),
+    type=click.Choice(["auto", "pytorch", "embedded", "both"]),
     default="auto",
     show_default=True,
     help="What `import torch` gives the program: PyTorch, or the engine that comes with whygrad and needs NumPy alone; "
-    "auto: PyTorch where it is installed.",
+    "auto: PyTorch where it is installed; both: run on each, and report where they differ.",
 )
 
 
@@ -66,6 +66,7 @@ engine_option = click.option(
 @depth_option
 @engine_option
 @click.option("-q", "--quiet", is_flag=True, help="No report on the terminal.")
+@click.option("--instead", nargs=2, multiple=True, hidden=True, help="Run a second file's text in place of a first.")
 @run_options
 def run(
     words: tuple[str, ...],
@@ -74,11 +75,19 @@ def run(
     depth: str,
     engine: str,
     quiet: bool,
+    instead: tuple[tuple[str, str], ...],
     report: ReportOptions,
 ) -> NoReturn:
+    if engine == "both":
+        from whygrad.cli.both import run_both
+
+        kinds = [flag for flag, wanted in (("-m", is_module), ("-c", is_code)) if wanted]
+        named(words, is_module=is_module, is_code=is_code)
+        run_both(words, ["--depth", depth, *kinds], report, quiet)
     from whygrad.cli.record import record
 
-    program = named(words, is_module=is_module, is_code=is_code)
+    replaced = {os.path.realpath(path): programs.read(copy) for path, copy in instead}
+    program = named(words, is_module=is_module, is_code=is_code).with_sources(replaced)
     report.check(*(cell.path for cell in program.cells), program.name)
 
     def answer(ledger: Ledger, _: Outcome) -> int | None:
@@ -89,7 +98,7 @@ def run(
         with _output(quiet and not report.stdout_taken) as stdout:
             return emit(ledger, report, stdout, apart=True)
 
-    record(program, answer, depth=depth, keep=report.ledger, force=report.force, engine=engine)
+    record(program, answer, depth=depth, keep=report.ledger, force=report.force, engine=engine, replaced=replaced)
 
 
 def named(words: tuple[str, ...], *, is_module: bool = False, is_code: bool = False) -> Program:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from whygrad.cli.options import WithArguments
 from whygrad.errors import BadInput, WhygradError
 
 if TYPE_CHECKING:
@@ -26,11 +27,15 @@ HELP = """Why is a gradient, an error, a mode or a value what it is?
   whygrad why train.py:12               what did line 12 do?
   whygrad why run.jsonl:9 w.grad        from a kept ledger; nothing is run
   whygrad why run.jsonl model.training  in which mode is it, and since when?
+  whygrad why "train.ipynb[3]:2" loss   line 2 of a notebook's third code cell
+  whygrad why train.py --at net.py:6 h  a line of another file
   whygrad why -q --json train.py loss   the answer alone, for a machine
 
 FILE is a program, which is run and recorded in full, or the ledger of an earlier run. Without LINE the question is
-about the end of the run. EXPRESSION is a name as the program has it (w, model.0.weight, batch["x"]), alone or with
-.grad, .requires_grad, .grad_fn, .is_leaf or .training; an expression of the program's text; or the word error.
+about the end of the run; with it, about the moment just after that line ran for the last time. Cells of a notebook
+are counted as Jupyter numbers them, without those that are empty. EXPRESSION is a name as the program has it (w,
+model.0.weight, batch["x"]), alone or with .grad, .requires_grad, .grad_fn, .is_leaf or .training; an expression of
+the program's text; or the word error.
 What follows -- is the program's.
 """
 
@@ -40,21 +45,15 @@ LEDGER_START = b'{"whygrad":'
 WIDEST = 120
 """Columns that an answer uses at most: longer lines are hard to read."""
 
+LEDGER_NAMES = (".jsonl", ".json", ".ledger", ".whygrad")
+"""How the names of ledgers end; programs are never called so."""
+
+_CELL = re.compile(r"(?P<file>.+\.ipynb)(?P<cell>\[\d+\])(?::(?P<line>\d+))?$", re.DOTALL)
+
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)$", re.DOTALL)
 
 
-class _WithArguments(click.Command):
-    """A command whose line ends in `-- ARGUMENTS`, which are another program's."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if "--" in args:
-            end = args.index("--")
-            ctx.meta["arguments"] = tuple(args[end + 1 :])
-            args = args[:end]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=_WithArguments, help=HELP, options_metavar="[OPTIONS]")
+@click.command(cls=WithArguments, help=HELP, options_metavar="[OPTIONS]")
 @click.argument("place", metavar="FILE[:LINE]")
 @click.argument("expression", metavar="[EXPRESSION]", default="")
 @click.option("--at", "elsewhere", metavar="FILE:LINE", help="Ask about a line of another file of the program's.")
@@ -73,18 +72,20 @@ def why(
     as_json: bool,
     width: int | None,
 ) -> None:
-    name, line = _split(place)
+    name, line, cell = _split(place)
     at = _at(line, elsewhere)
+    if at is not None and cell:
+        at = (os.path.basename(name) + cell, at[1])
     question = Question(expression, at, as_json, width)
     arguments: tuple[str, ...] = ctx.meta.get("arguments", ())
-    if _is_ledger(name):
+    if _is_ledger(name) or (os.path.isfile(name) and name.lower().endswith(LEDGER_NAMES)):
         if arguments:
             raise BadInput(f"{name}: is a ledger, and nothing is run; arguments after -- are for programs.")
         from whygrad.ledger import read
 
         question.answer(read(name), sys.stdout)
         return
-    _run(_program(name, line, arguments), question, quiet)
+    _run(_program(name, line if not cell else None, arguments, is_cell=bool(cell)), question, quiet)
 
 
 class Question:
@@ -112,12 +113,16 @@ class Question:
 # --- what is asked about ------------------------------------------------------------------------------
 
 
-def _split(place: str) -> tuple[str, int | None]:
-    """The file and the line of `train.py:9`; a file of that very name is meant as a whole."""
+def _split(place: str) -> tuple[str, int | None, str]:
+    """File, line and cell of `train.py:9` or `train.ipynb[3]:2`; a file of that very name is meant as a whole."""
+    if os.path.exists(place):
+        return place, None, ""
+    if (match := _CELL.match(place)) is not None:
+        if match["line"] is None:
+            raise click.UsageError(f"{place}: name a line of the cell too, as in {place}:1.")
+        return match["file"], int(match["line"]), match["cell"]
     match = _PLACE.match(place)
-    if match is None or os.path.exists(place):
-        return place, None
-    return match["file"], int(match["line"])
+    return (place, None, "") if match is None else (match["file"], int(match["line"]), "")
 
 
 def _at(line: int | None, elsewhere: str | None) -> tuple[str, int] | None:
@@ -140,11 +145,13 @@ def _is_ledger(name: str) -> bool:
         return False
 
 
-def _program(name: str, line: int | None, arguments: tuple[str, ...]) -> Program:
+def _program(name: str, line: int | None, arguments: tuple[str, ...], *, is_cell: bool) -> Program:
     """The program in a file; a line that it has not is refused before anything runs."""
     from whygrad.execute import program as programs
 
     program = programs.standard_input(arguments) if name == "-" else programs.file(name, arguments)
+    if line is not None and program.kind is programs.Kind.NOTEBOOK and not is_cell:
+        raise BadInput(f'{name}:{line}: lines of a notebook are counted in a cell; name it, as in "{name}[1]:{line}".')
     source = program.cells[0].source if len(program.cells) == 1 else b""
     length = len(source.splitlines())
     if line is not None and source and not 1 <= line <= length:
@@ -216,4 +223,4 @@ class _Silence:
 def _columns() -> int:
     import shutil
 
-    return min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)

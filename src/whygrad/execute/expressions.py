@@ -12,6 +12,7 @@ from whygrad.execute.conditions import decided_at
 from whygrad.execute.sites import (
     Child,
     Constant,
+    Form,
     OperandForm,
     Passed,
     Place,
@@ -49,6 +50,12 @@ PLAIN_BUILTINS = frozenset({
     "reversed", "round", "set", "setattr", "slice", "sorted", "staticmethod", "str", "super", "type", "vars", "zip",
 })  # fmt: skip
 """Builtins that give no tensor: their calls get no tap (their arguments do)."""
+
+MEASURES = frozenset({"len", "ord", "round"})
+"""Builtins that give a number which a tensor may meet."""
+
+LOOKED_AT = (ast.Attribute, ast.IfExp, ast.NamedExpr, ast.BoolOp, ast.Await)
+"""Operands that get a tap of their own, since no operation of theirs has one."""
 
 NUMBERS = frozenset({"bool", "complex", "float", "int"})
 """Builtins that take a number out of a tensor."""
@@ -100,7 +107,7 @@ class Expressions:
             return self.expression(node)
         before = len(self.table.places)
         done = self.expression(node)
-        site = _tap_site(done)
+        site = tap_site(done)
         if site is not None and site >= before:
             self.table.places[site].targets = targets
             if targets and done.func.value == MARK + "value":  # type: ignore[attr-defined]
@@ -303,16 +310,20 @@ class Expressions:
                     items.append(OperandForm(form))
             return Several("slice", tuple(items)), node
         done = self.expression(node)
-        site = _tap_site(done)
+        site = tap_site(done)
         if site is not None:
             return Child(site), done
-        if (
-            isinstance(node, ast.Attribute | ast.IfExp | ast.NamedExpr | ast.BoolOp | ast.Await)
-            and self.dotted(node) is None
-        ):
+        if (isinstance(node, LOOKED_AT) and self.dotted(node) is None) or _gives_number(node):
             site = self.table.add(self.place(node))
             return Child(site), self.call("look", site, done, at=node)
         return Unknown(), done
+
+    def seen(self, node: ast.expr, names: list[ast.expr]) -> Form:
+        """How the value of an expression that has its taps already will be known."""
+        site = tap_site(node)
+        if site is not None:
+            return Child(site)
+        return self.form(node, names)[0] if isinstance(node, ast.Constant | ast.Name) else Unknown()
 
     def operand(self, node: ast.expr) -> tuple[OperandForm | None, list[ast.expr]]:
         """A right-hand side that is a name or a literal, without touching it."""
@@ -417,7 +428,7 @@ def end(node: ast.AST) -> tuple[int, int]:
     return node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
 
 
-def _tap_site(node: ast.expr) -> int | None:
+def tap_site(node: ast.expr) -> int | None:
     """The site of the tap that `node` is, if it is one."""
     if (
         isinstance(node, ast.Call)
@@ -430,6 +441,10 @@ def _tap_site(node: ast.expr) -> int | None:
         assert isinstance(site.value, int)
         return site.value
     return None
+
+
+def _gives_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MEASURES
 
 
 def _starts_a_tracer(function: ast.expr) -> bool:

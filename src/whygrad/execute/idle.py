@@ -30,7 +30,7 @@ def base(site: int, value: T) -> T:  # noqa: ARG001
     return value
 
 
-def wrote(site: int, value: Any = None) -> Any:  # noqa: ARG001
+def wrote(site: int, value: Any = None, *names: Any) -> Any:  # noqa: ARG001
     return value
 
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from importlib import util
-from importlib.machinery import SourceFileLoader
-from types import CodeType
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
 from typing import Any
 
 from whygrad.execute.silence import silent_compiler
@@ -124,16 +124,52 @@ class OwnImports:
         return None
 
 
+def await_import(name: str, imported: Callable[[ModuleType], None]) -> None:
+    """Have `imported` called with the module once it is imported. No finder stands in the program's way meanwhile."""
+    _AWAITED[name] = imported
+    if not isinstance(vars(SourceFileLoader).get("get_code"), _GetCode):
+        SourceFileLoader.get_code = _GetCode(None, SourceFileLoader.get_code)  # type: ignore[method-assign, assignment]
+
+
+def await_no_more(name: str) -> None:
+    _AWAITED.pop(name, None)
+
+
+_AWAITED: dict[str, Callable[[ModuleType], None]] = {}
+
+
+class _Awaited(ModuleSpec):
+    """The spec of a module that is being imported. Python's last word on an import is that it is not initializing."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "_initializing" and not value:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            module = sys.modules.get(self.name)
+            imported = None if module is None else _AWAITED.pop(self.name, None)  # None: the import failed
+            if imported is not None and module is not None:
+                imported(module)
+
+
+def _watch(name: str) -> None:
+    """A module that is awaited has begun."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    if type(spec) is ModuleSpec:
+        spec.__class__ = _Awaited
+
+
 class _GetCode:
     """`SourceFileLoader.get_code`. It decides when it is looked up, so that no frame of ours is there when it is
     called: Python's own method raises what there is to raise."""
 
-    def __init__(self, own: OwnImports, original: Callable[[Any, str], CodeType | None]) -> None:
+    def __init__(self, own: OwnImports | None, original: Callable[[Any, str], CodeType | None]) -> None:
         self._own = own
         self._original = original
 
     def __get__(self, loader: SourceFileLoader | None, kind: type) -> Callable[..., CodeType | None]:
-        if loader is not None:
+        if loader is not None and _AWAITED and loader.name in _AWAITED:
+            _watch(loader.name)
+        if loader is not None and self._own is not None:
             code = self._own.code(loader)
             if code is not None:
                 return {loader.name: code}.__getitem__

@@ -45,8 +45,8 @@ class Taps(Protocol):
     def base(self, site: int, value: T) -> T:
         """`value` is about to be written through (`value.grad = ...`, `value[...] = ...`, `value.data.add_()`)."""
 
-    def wrote(self, site: int, value: Any = None) -> Any:
-        """The write announced by `base` is done."""
+    def wrote(self, site: int, value: Any = None, *names: Any) -> Any:
+        """The write announced by `base` is done; `names` are the values of its operands that are plain names."""
 
     def updated(self, site: int, value: Any, *names: Any) -> None:
         """`name op= ...` is done; `value` is what the name holds now."""

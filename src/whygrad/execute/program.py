@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -62,6 +62,13 @@ class Program(msgspec.Struct, frozen=True):
             return os.path.abspath(self.name)
         return self.cells[0].path
 
+    def with_sources(self, replaced: Mapping[str, bytes]) -> Program:
+        """The same program, with another text for the files of these real paths."""
+        if not replaced:
+            return self
+        cells = (Cell(replaced.get(os.path.realpath(cell.path), cell.source), cell.path) for cell in self.cells)
+        return msgspec.structs.replace(self, cells=tuple(cells))
+
 
 def file(name: str, arguments: Sequence[str] = ()) -> Program:
     """The program in a file: a script, or by its extension a notebook or a Markdown document.
@@ -71,7 +78,7 @@ def file(name: str, arguments: Sequence[str] = ()) -> Program:
     extension = os.path.splitext(name)[1].lower()
     if os.path.isdir(name) or _is_archive(name):
         return _folder(name, arguments)
-    source = _read(name)
+    source = read(name)
     path = name if os.path.isabs(name) else os.path.join(os.getcwd(), name)  # as Python: made absolute, else as typed
     search = os.path.dirname(os.path.realpath(name))
     argv = (name, *arguments)
@@ -117,7 +124,7 @@ def module(name: str, arguments: Sequence[str] = ()) -> Program:
 
 def _module_cells(spec: Any) -> tuple[Cell, ...]:
     if spec.has_location and spec.origin.endswith(".py"):
-        return (Cell(_checked(spec.origin, _read(spec.origin)), spec.origin),)
+        return (Cell(_checked(spec.origin, read(spec.origin)), spec.origin),)
     return ()
 
 
@@ -194,7 +201,8 @@ def is_path_safe() -> bool:
     return bool(getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
 
 
-def _read(name: str) -> bytes:
+def read(name: str) -> bytes:
+    """The bytes of a file; raises `BadInput` if it cannot be read."""
     try:
         with open(name, "rb") as source:
             return source.read()

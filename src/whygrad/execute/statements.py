@@ -98,7 +98,10 @@ class Statements(Expressions):
 
     def on_Assign(self, node: ast.Assign) -> list[ast.stmt]:  # noqa: N802
         targets = tuple(self.text(target) for target in node.targets if self.nameable(target))
+        code = self.text(node.value)
         node.value = self.bound(node.value, targets)
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            return [node, self.write(node, node.targets[0], given=(node.value, code))]
         after = [report for target in node.targets for report in self.target(target, node)]
         for target in node.targets:
             after.extend(self.unpacked(target, node))
@@ -121,8 +124,9 @@ class Statements(Expressions):
                 return [node]
             reload = ast.Name(node.target.id, ast.Load())
             return [node, self.report("updated", site, reload, *names, at=node)]
+        code = self.text(node.value)
         node.value = self.expression(node.value)
-        return [node, self.write(node, node.target, place)]
+        return [node, self.write(node, node.target, place, given=(node.value, code))]
 
     def on_If(self, node: ast.If | ast.While) -> list[ast.stmt]:  # noqa: N802
         at = decided_at(node.test)
@@ -228,8 +232,13 @@ class Statements(Expressions):
             return target.attr in WRITTEN_ATTRIBUTES
         return isinstance(target, ast.Subscript)
 
-    def write(self, node: ast.stmt, target: ast.expr, place: Place | None = None) -> ast.stmt:
-        """Announce a write through an attribute or an item, and report when it is done."""
+    def write(
+        self, node: ast.stmt, target: ast.expr, place: Place | None = None, given: tuple[ast.expr, str] | None = None
+    ) -> ast.stmt:
+        """Announce a write through an attribute or an item, and report when it is done.
+
+        `given` is the value that is written (with its taps) and its text, where that is one expression.
+        """
         place = place or self.place(node)
         assert isinstance(target, ast.Attribute | ast.Subscript)
         place.written = self.text(target)
@@ -244,9 +253,17 @@ class Statements(Expressions):
         else:
             site = self.table.add(place)
             target.value = self.call("base", site, self.expression(owner), at=owner)
-        if isinstance(target, ast.Subscript):
+        if not isinstance(target, ast.Subscript):
+            return self.report("wrote", site, at=node)
+        if given is None:
             target.slice = self.expression(target.slice)
-        return self.report("wrote", site, at=node)
+            return self.report("wrote", site, at=node)
+        names: list[ast.expr] = []
+        operands = [OperandForm(Unknown(), code=self.text(owner) if hasattr(owner, "lineno") else "")]
+        target.slice = self.collect(target.slice, operands, names)
+        operands.append(OperandForm(self.seen(given[0], names), code=given[1]))
+        place.operands = tuple(operands)
+        return self.report("wrote", site, *([ast.Constant(None), *names] if names else ()), at=node)
 
     def target(self, target: ast.expr, node: ast.stmt) -> list[ast.stmt]:
         """The reports of what a target, or the parts of one that is unpacked into, write."""

@@ -120,7 +120,9 @@ class Node(Event, frozen=True, tag="node"):
 class Module(Event, frozen=True, tag="module"):
     """A module, by the path that the user's code can write (`model.0`), or by its class where it has none.
 
-    It is written again when it gets another path: as a part of a module that is named later.
+    It is written again when it gets another path (as a part of a module that is named later) or other parameters.
+    `config` is how one of torch's own modules describes itself; `options` are the plain attributes of any: numbers,
+    flags, texts and short tuples. `home` is the Python module of its class; `parent` the module that holds it.
     """
 
     id: ModuleId
@@ -128,6 +130,10 @@ class Module(Event, frozen=True, tag="module"):
     kind: str
     parameters: tuple[tuple[str, TensorId], ...] = ()
     config: str = ""
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
+    buffers: tuple[tuple[str, TensorId], ...] = ()
+    home: str = ""
+    parent: ModuleId | None = None
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -177,7 +183,8 @@ class Operation(Event, frozen=True, tag="operation"):
     `node` is the grad_fn of the first output; when there is none, `no_node` says why: `no input requires grad`,
     `grad mode off`, `inference mode`, `integer dtype`, `cut`. `cut` names what took the history away from an
     input that had one: `detach`, `data`, `item`, `numpy`, `tolist`, `torch.tensor`, `comparison`, `argmax`,
-    `integer dtype`, `no_grad`, `inference_mode`. `in_place` is true where an input was written.
+    `integer dtype`, `no_grad`, `inference_mode`. `in_place` is true where an input was written. `value` is the first
+    output's, if that is small or not finite.
     """
 
     function: str
@@ -194,7 +201,8 @@ class BackwardBegan(Event, frozen=True, tag="backward began"):
     """A backward pass is about to run: `call` is `backward` or `autograd.grad`.
 
     `nodes` counts the nodes that it can reach, `leaves` the leaves whose buffers it will write.
-    `root_nodes` are the grad_fns of the roots.
+    `root_nodes` are the grad_fns of the roots. `partial` is true where the graph was too large to be walked whole:
+    there are more nodes, and perhaps more leaves.
     """
 
     id: BackwardId
@@ -208,6 +216,7 @@ class BackwardBegan(Event, frozen=True, tag="backward began"):
     inputs: tuple[TensorId, ...] | None = None
     nodes: int = 0
     leaves: tuple[TensorId, ...] = ()
+    partial: bool = False
 
 
 class BackwardEnded(Event, frozen=True, tag="backward ended"):
@@ -226,6 +235,21 @@ class BackwardEnded(Event, frozen=True, tag="backward ended"):
     written: TensorId | None = None
 
 
+class NotFinite(Event, frozen=True, tag="not finite"):
+    """The loss that a backward starts from is not finite: where the first value that is not, in the order of the
+    forward, came from. It is read off what the nodes had saved, so it is known although nobody looked at the forward.
+
+    `node` made it; or `tensor`, a leaf or data, held it before any node. `value` is the tensor that held it, if a node
+    had saved it. `certain` is false where `node` did not keep all its operands, so that one of them may have held it.
+    """
+
+    backward: BackwardId
+    node: NodeId | None = None
+    tensor: TensorId | None = None
+    value: Value | None = None
+    certain: bool = False
+
+
 # --- the grad buffer ------------------------------------------------------------------------------
 
 
@@ -241,7 +265,8 @@ class Contribution(msgspec.Struct, frozen=True, omit_defaults=True):
 class GradWritten(Event, frozen=True, tag="grad written"):
     """A backward pass wrote `.grad`: set it (`before` None) or added into it. `after` = `before` + the terms.
 
-    `hooked` is true where a hook of the user's replaced what arrived before it was written.
+    `hooked` is true where a hook of the user's replaced what arrived before it was written. `partial` is true where
+    there may be more contributions, since the graph was too large to be walked whole.
     """
 
     tensor: TensorId
@@ -250,6 +275,7 @@ class GradWritten(Event, frozen=True, tag="grad written"):
     contributions: tuple[Contribution, ...]
     after: Value
     hooked: bool = False
+    partial: bool = False
 
 
 class GradReturned(Event, frozen=True, tag="grad returned"):
@@ -270,11 +296,15 @@ class GradReset(Event, frozen=True, tag="grad reset"):
     before: Value | None
 
 
+HELD = "held when recording began"
+"""`GradChanged.by` for what a buffer held already: recording began in the middle of the program."""
+
+
 class GradChanged(Event, frozen=True, tag="grad changed"):
     """`.grad` was changed by something else than a backward pass or a reset.
 
     `by` is `clip_grad_norm_`, `assignment`, an in-place method such as `mul_`, or `unseen` when only the
-    version counter betrayed it (then `site` is where it was noticed).
+    version counter betrayed it (then `site` is where it was noticed). It is `HELD` for what was there already.
     """
 
     tensor: TensorId
@@ -299,6 +329,24 @@ class DataChanged(Event, frozen=True, tag="data changed"):
     version: int
     hidden: bool = False
     after: Value | None = None
+
+
+class Converted(Event, frozen=True, tag="converted"):
+    """A parameter got another dtype or device in place, by `by` (`Linear.to`)."""
+
+    tensor: TensorId
+    by: str
+    dtype: str
+    device: str
+
+
+class StateMoved(Event, frozen=True, tag="state moved"):
+    """`state_dict()` was called on a module or an optimizer (what it gives shares memory with the tensors), or
+    `load_state_dict()` wrote one back. `call` is the method's name."""
+
+    call: str
+    module: ModuleId | None = None
+    optimizer: OptimizerId | None = None
 
 
 class RequiresGradChanged(Event, frozen=True, tag="requires_grad changed"):
@@ -379,6 +427,52 @@ class OptimizerStepped(Event, frozen=True, tag="optimizer stepped"):
     lr: tuple[float, ...] = ()
 
 
+class SchedulerStepped(Event, frozen=True, tag="scheduler stepped"):
+    """A learning rate scheduler of class `kind` stepped: the rates of the optimizer's groups before and after.
+
+    `built` is true for the step that it makes while it is built. A scheduler's first steps are written, and those in
+    steps that are recorded fully.
+    """
+
+    kind: str
+    optimizer: OptimizerId | None
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    built: bool = False
+
+
+class Clipped(Event, frozen=True, tag="clipped"):
+    """`clip_grad_norm_` or `clip_grad_value_` (`by`) was given `parameters` tensors (None: nobody knows how many).
+
+    `with_grad` of them had a buffer. `limit` is what it was given to clip to; `norm` the total norm before that
+    (of `clip_grad_norm_`).
+    """
+
+    by: str
+    parameters: int | None
+    with_grad: int
+    limit: float | str | None = None
+    norm: float | str | None = None
+
+
+class LossScaled(Event, frozen=True, tag="loss scaled"):
+    """A method of a `GradScaler` returned (`scale`, `unscale_`, `step` or `update`), and its `factor` afterwards."""
+
+    call: str
+    factor: float | str | None = None
+    optimizer: OptimizerId | None = None
+    enabled: bool = True
+
+
+class AutocastChanged(Event, frozen=True, tag="autocast changed"):
+    """The program entered or left a region of `autocast`."""
+
+    entered: bool
+    device: str
+    dtype: str
+    enabled: bool
+
+
 # --- checks, exceptions, the run ------------------------------------------------------------------
 
 
@@ -429,7 +523,8 @@ class BufferFold(msgspec.Struct, frozen=True, omit_defaults=True):
     """What happened to one grad buffer over folded steps.
 
     `writes` and `resets` count events. Norms are of the buffer just before the optimizer used it, taken in
-    the `sampled` steps that were looked at.
+    the `sampled` steps that were looked at. Where a leaf is made anew in each step, `others` more leaves stood in its
+    place one after another in these steps, with `others_writes` writes in all: none of them is among `writes`.
     """
 
     tensor: TensorId
@@ -440,10 +535,28 @@ class BufferFold(msgspec.Struct, frozen=True, omit_defaults=True):
     norm_last: float | str | None = None
     norm_low: float | str | None = None
     norm_high: float | str | None = None
+    others: int = 0
+    others_writes: int = 0
+
+
+class PassFold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The folded passes that are alike: from one line, of the same modules. How many, and the first, last, lowest and
+    highest of their losses."""
+
+    site: SiteId | None
+    backwards: int
+    loss_first: float | str | None = None
+    loss_last: float | str | None = None
+    loss_low: float | str | None = None
+    loss_high: float | str | None = None
 
 
 class StepsFolded(Event, frozen=True, tag="steps folded"):
-    """Steps `first` to `last` were recorded lightly and look alike: one event instead of one a step."""
+    """Steps `first` to `last` were recorded lightly and look alike: one event instead of one a step.
+
+    The losses are those of the passes that ran first in each step; where there are several kinds of passes, from
+    several lines or of several nets, `passes` has each kind, the first one leading.
+    """
 
     first: int
     last: int
@@ -454,10 +567,18 @@ class StepsFolded(Event, frozen=True, tag="steps folded"):
     loss_last: float | str | None = None
     loss_low: float | str | None = None
     loss_high: float | str | None = None
+    passes: tuple[PassFold, ...] = ()
+
+
+EVERYTHING = "everything"
+"""How `Lost.what` begins where the recording broke down as a whole."""
 
 
 class Lost(Event, frozen=True, tag="recording lost"):
-    """Something could not be recorded, and why. The program went on."""
+    """Something could not be recorded, and why. The program went on.
+
+    `what` begins with `EVERYTHING` where nothing of the engine's could be recorded at all.
+    """
 
     what: str
     why: str
@@ -484,9 +605,10 @@ class Ended(Event, frozen=True, tag="ended"):
 
 AnyEvent: TypeAlias = (
     Source | Site | Tensor | Named | Node | Module | Optimizer
-    | Operation | BackwardBegan | BackwardEnded
+    | Operation | BackwardBegan | BackwardEnded | NotFinite
     | GradWritten | GradReturned | GradReset | GradChanged
-    | DataChanged | RequiresGradChanged | ModeChanged | GradModeChanged | ModuleCalled | OptimizerStepped
+    | DataChanged | Converted | StateMoved | RequiresGradChanged | ModeChanged | GradModeChanged | ModuleCalled
+    | OptimizerStepped | SchedulerStepped | Clipped | LossScaled | AutocastChanged
     | Environment | Check | Raised | Warned | Seeded | Noted | DepthChanged | StepsFolded | Lost | Ended
 )  # fmt: skip
 

@@ -14,10 +14,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from whygrad.ledger.events import (
+    EVERYTHING,
     AnyEvent,
     BackwardBegan,
     BackwardEnded,
     BackwardId,
+    Ended,
     Event,
     GradChanged,
     GradModeChanged,
@@ -25,6 +27,7 @@ from whygrad.ledger.events import (
     GradReturned,
     GradWritten,
     Header,
+    Lost,
     ModeChanged,
     Module,
     ModuleCalled,
@@ -103,6 +106,22 @@ class Ledger:
         self._indexed()
         return self._events.skipped
 
+    @property
+    def broken(self) -> str:
+        """Why the recording broke down as a whole, in one clause; empty where it did not."""
+        lost = next((event for event in self.of(Lost) if event.what.startswith(EVERYTHING)), None)
+        return f"{lost.what} was lost ({lost.why})" if lost is not None else ""
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return sum(map(len, self._indexed().by_kind.values()))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the ledger tells of the program's end. It does not while it runs, or if it was killed."""
+        return bool(self._indexed().by_kind.get(Ended))
+
     # --- entities: None for an id that the ledger does not hold -------------------------------------
 
     def site(self, site: SiteId | None) -> Site | None:
@@ -149,7 +168,10 @@ class Ledger:
             return ""
         index = self._indexed()
         owned = index.parameter_names.get(tensor, "")
-        return best_name(index.names.get(tensor, ()), index.module_paths, owned)
+        names = index.names.get(tensor, [])
+        if index.was_replaced(tensor):
+            names = [named for named in names if index.bearers[named.name][-1] == tensor]
+        return best_name(names, index.module_paths, owned)
 
     def describe(self, tensor: TensorId | None) -> str:
         """The tensor's name, or how a person would point at it: "the result of `w * 2` (line 6)"."""
@@ -199,7 +221,7 @@ class Ledger:
         for event in self:
             if isinstance(event, Named):
                 bindings.bind(event)
-            site = covering.get(event.site) if event.site is not None else None
+            site = covering.get(event.site) if event.site is not None and not isinstance(event, Node) else None
             tensor = bindings.seen_from(site.function) if site is not None else None
             if tensor is not None:
                 meant.pop(tensor, None)
@@ -249,9 +271,14 @@ class Ledger:
                 yield event
 
     def leaves(self) -> tuple[TensorId, ...]:
-        """The tensors to report on: leaves that require grad, and any that ever had a buffer, as they appeared."""
+        """The tensors to report on: leaves that require grad, and any that ever had a buffer, as they appeared.
+
+        A parameter in whose place another one was put before anything happened to it is none of them, unless an
+        optimizer holds it.
+        """
         index = self._indexed()
-        return tuple(sorted(index.leaves, key=lambda tensor: index.tensors.get(tensor, 0)))
+        gone = {tensor for tensor in index.modules_of if index.was_replaced(tensor) and not index.is_stepped(tensor)}
+        return tuple(sorted(index.leaves - gone, key=lambda tensor: index.tensors.get(tensor, 0)))
 
     # --- the index ------------------------------------------------------------------------------------
 
@@ -304,7 +331,9 @@ class _Index:
         self.bearers: dict[str, list[TensorId]] = {}
         self.module_paths: set[str] = set()
         self.parameter_names: dict[TensorId, str] = {}
+        self.modules_of: dict[TensorId, set[ModuleId]] = {}
         self.leaves: set[TensorId] = set()
+        self.folded: set[TensorId] = set()
         self.buffers: dict[TensorId, array[int]] = {}
         self.by_kind: dict[type[Event], array[int]] = {}
 
@@ -345,11 +374,15 @@ class _Index:
                 self.leaves.add(event.tensor)
             case StepsFolded():
                 self.leaves.update(fold.tensor for fold in event.buffers)
+                self.folded.update(fold.tensor for fold in event.buffers if fold.writes)
             case Module():
                 before = self.modules.get(event.id)
                 self.modules[event.id] = event
                 if before is not None:
                     self.module_paths.discard(before.path)
+                    self._let_go(before, event)
+                for _, tensor in event.parameters:
+                    self.modules_of.setdefault(tensor, set()).add(event.id)
                 if event.path not in ("", event.kind):
                     self.module_paths.add(event.path)
                     for name, tensor in event.parameters:
@@ -362,6 +395,23 @@ class _Index:
                 self.sources[event.path] = event.text
             case _:
                 pass
+
+    def _let_go(self, before: Module, now: Module) -> None:
+        """A module was written again: what it holds no more is not called by its path."""
+        kept = {tensor for _, tensor in now.parameters}
+        for name, tensor in before.parameters:
+            if tensor not in kept:
+                self.modules_of.get(tensor, set()).discard(now.id)
+                if self.parameter_names.get(tensor) == f"{before.path}.{name}":
+                    del self.parameter_names[tensor]
+
+    def was_replaced(self, tensor: TensorId) -> bool:
+        """Whether a module held the tensor, holds another one in its place, and nothing ever happened to its buffer."""
+        return self.modules_of.get(tensor) == set() and tensor not in self.buffers and tensor not in self.folded
+
+    def is_stepped(self, tensor: TensorId) -> bool:
+        """Whether an optimizer holds the tensor."""
+        return any(tensor in group.parameters for held in self.optimizers.values() for group in held.groups)
 
     def main_path(self, program: str) -> str:
         """The source that is the program: the one so named, else one that ends in its name, else the first."""

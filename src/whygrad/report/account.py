@@ -38,12 +38,12 @@ class Account:
         """Tell a change, and count it; `value` is what the buffer holds from here on."""
         self.life.add(change)
         self.value = value
-        self.held = self.held or change.kind in ("set", "added", "changed")
+        self.held = self.held or change.kind in ("set", "added", "changed", "held")
         self.returned = self.returned or change.kind == "returned"
         if change.kind in ("set", "added") and change.after is not None:
             self._newest = _norm_of(change.after)
             self._left = spread((self._left, self._newest))
-        elif change.kind == "changed" and change.after is not None:
+        elif change.kind in ("changed", "held") and change.after is not None:
             self._newest = _norm_of(change.after)
         elif change.kind == "reset":
             self._settle()

@@ -6,12 +6,20 @@ from collections.abc import Hashable, Iterator
 
 from msgspec.structs import replace
 
+from whygrad.errors import WhygradError
 from whygrad.ledger import Ledger, events
 from whygrad.ledger.events import Contribution, ModuleId, SiteId, TensorId
 from whygrad.ledger.values import Number, Value, as_float, number
 from whygrad.report.account import Account
 from whygrad.report.parts import Buffer, Change, Light, NonFinite, Place, Spread, Term
 from whygrad.report.places import Places
+
+CUTS = ("cut: ", "required too late", "not in the derivative")
+"""Reasons of an answer that name the line to blame."""
+
+ASKED = 12
+EVENTS = 50_000
+"""For so many leaves, in ledgers of so many events at most, it is looked up what cut them off."""
 
 KEPT_SIBLINGS = 3
 """Tensors of one name made at one place (anew in every turn of a loop) whose lives are told."""
@@ -36,6 +44,7 @@ class Buffers:
         self._passes = 0
         self._stopped: SiteId | None = None
         self._light = False
+        self._asked = 0
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -106,6 +115,15 @@ class Buffers:
         if (life := self._life(event.tensor)) is None:
             return
         place = self._places.at(event.site)
+        if event.by == events.HELD:
+            life.add(
+                Change(
+                    seq=event.seq, step=event.step, thread=event.thread, kind="held", cause=event.by, place=place,
+                    before=event.after, after=event.after,
+                ),
+                event.after,
+            )  # fmt: skip
+            return
         if event.by == "assignment":
             life.oldest = None
         life.reset_by = None
@@ -249,6 +267,8 @@ class Buffers:
             return f"it does not require grad any more{_at(self._places.at(self._frozen[life.tensor]))}"
         if life.returned:
             return "only autograd.grad asked for it, which leaves the buffer alone"
+        if not self._passes and not self._ledger.is_over:
+            return "no backward was recorded before the ledger ends"
         if not self._passes:
             return "no backward ran" if not self._light else "no recorded backward reached it"
         use = self._first_use.get(life.tensor)
@@ -256,7 +276,21 @@ class Buffers:
         used = f"; first used on {place.where}" if place is not None else ""
         if self._passes == 1 and self._stopped is not None:
             return f"the backward{_at(self._places.at(self._stopped))} was stopped before it wrote"
-        return f"no backward reached it{used}"
+        return f"no backward reached it{self._cut(life.tensor) or used}"
+
+    def _cut(self, tensor: TensorId) -> str:
+        """What cut the way back to a leaf, for the first few leaves of a ledger of moderate length."""
+        if self._asked >= ASKED or self._ledger.count > EVENTS:
+            return ""
+        from whygrad.answers.why import Target, why
+
+        self._asked += 1
+        try:
+            answer = why(self._ledger, Target(tensor))
+        except WhygradError:
+            return ""
+        told = answer.headline.text.partition("; ")[2].rstrip(".")
+        return f"; {told}" if told and answer.reason.startswith(CUTS) else ""
 
     def _terms(self, contributions: tuple[Contribution, ...]) -> tuple[Term, ...]:
         folded: dict[Hashable, Term] = {}

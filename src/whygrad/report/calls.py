@@ -58,7 +58,12 @@ class Calls:
         known = self._entries.get(key)
         changed = tuple(name for name, _ in event.changed)
         if isinstance(known, ModeSwitch):
-            self._entries[key] = replace(known, times=known.times + 1, changed=known.changed or changed)
+            self._entries[key] = replace(
+                known,
+                times=known.times + 1,
+                changed=known.changed or changed,
+                effective=known.effective + bool(changed),
+            )
             return
         self._entries[key] = ModeSwitch(
             seq=event.seq,
@@ -67,6 +72,7 @@ class Calls:
             training=event.training,
             place=self._places.at(event.site),
             changed=changed,
+            effective=int(bool(changed)),
         )
 
     def grad_mode_changed(self, event: events.GradModeChanged) -> None:

@@ -53,7 +53,10 @@ class Seed(Part, frozen=True):
 
 
 class Run(Part, frozen=True):
-    """What ran, on what, and how it ended. `how` is empty where the ledger breaks off before the end."""
+    """What ran, on what, and how it ended. `how` is empty where the ledger breaks off before the end.
+
+    `broken` says that the recording broke down as a whole, and why.
+    """
 
     program: str
     argv: tuple[str, ...]
@@ -74,6 +77,7 @@ class Run(Part, frozen=True):
     settings_changed: tuple[str, ...]
     depth: str
     torn: str
+    broken: str = ""
 
 
 # --- the grad buffers -----------------------------------------------------------------------------
@@ -98,10 +102,10 @@ class Term(Part, frozen=True):
 class Change(Part, frozen=True):
     """One event in the life of a grad buffer.
 
-    `kind` is `set` (a backward wrote into an empty buffer), `added` (a backward added to what was there),
-    `returned` (`autograd.grad` gave the gradient away and left the buffer alone: `after` is what it gave),
-    `reset` or `changed`. `cause` says it in words: `backward #1`, `SGD.zero_grad`, `w.grad = None`.
-    `since` is the oldest backward whose gradient was still in the buffer when this one added to it; None where
+    `kind` is `set` (a backward wrote into an empty buffer), `added` (a backward added to what was there), `returned`
+    (`autograd.grad` gave the gradient away and left the buffer alone: `after` is what it gave), `reset`, `changed` or
+    `held` (it was there when recording began). `cause` says it in words: `backward #1`, `SGD.zero_grad`, `w.grad =
+    None`. `since` is the oldest backward whose gradient was still in the buffer when this one added to it; None where
     nothing but zeros was there. `hooked`: a hook of the user's replaced what arrived.
     """
 
@@ -247,6 +251,8 @@ def _add_states(states: list[Value | Gap | None], entry: Entry) -> None:
     elif entry.kind != "returned":
         if not states:
             states.append(entry.before)
+        if entry.kind == "held":
+            return
         if entry.after is not None or not states or states[-1] is not None:
             states.append(entry.after)
 
@@ -278,7 +284,8 @@ class NonFinite(Part, frozen=True):
 class Pass(Part, frozen=True):
     """Backward passes begun at one place; `first` and `last` are their numbers.
 
-    `not_finite` counts those whose root was NaN or infinite.
+    `roots` counts what each pass starts from; `root` names the first. `not_finite` counts those whose root was NaN or
+    infinite.
 
     Where a pass was stopped, `error` says by what, `blamed` is the place that made the node that stopped it,
     `freed_by` the earlier pass (and `freed_at` its place) that had released the node's saved tensors, and
@@ -292,6 +299,7 @@ class Pass(Part, frozen=True):
     call: str
     place: Place | None
     root: str
+    roots: int
     root_first: Value | None
     root_last: Value | None
     gradient: Value | None
@@ -310,7 +318,7 @@ class Pass(Part, frozen=True):
 
 
 class Loop(Part, frozen=True):
-    """Steps that were recorded lightly and look alike."""
+    """Steps that were recorded lightly and look alike; of several kinds of backward passes one, begun at `place`."""
 
     seq: int
     first_step: int
@@ -318,6 +326,7 @@ class Loop(Part, frozen=True):
     backwards: int
     optimizer_steps: int
     loss: Spread
+    place: Place | None = None
 
 
 # --- modules and modes ----------------------------------------------------------------------------
@@ -352,7 +361,10 @@ class Call(Part, frozen=True):
 
 
 class ModeSwitch(Part, frozen=True):
-    """`train()` or `eval()` called at one place, and the modules whose flag it changed the first time."""
+    """`train()` or `eval()` called at one place, and the modules whose flag it changed the first time.
+
+    `effective` counts the calls that changed a flag.
+    """
 
     seq: int
     module: str
@@ -361,6 +373,7 @@ class ModeSwitch(Part, frozen=True):
     place: Place | None
     changed: tuple[str, ...]
     times: int = 1
+    effective: int = 0
 
 
 class GradMode(Part, frozen=True):
@@ -435,6 +448,10 @@ class Cut(Part, frozen=True):
     place: Place | None
     leaves_torch: bool
     times: int = 1
+
+
+BORN = "made so"
+"""`Switched.by` of a parameter that did not require grad from the start."""
 
 
 class Switched(Part, frozen=True):

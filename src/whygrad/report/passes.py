@@ -23,6 +23,7 @@ class Passes:
         self._passes: dict[Hashable, Pass] = {}
         self._loops: list[Loop] = []
         self._newest_stopped: Pass | None = None
+        self._named: dict[SiteId | None, str] = {}
 
     def began(self, event: events.BackwardBegan) -> None:
         self._running[event.id] = event
@@ -33,22 +34,19 @@ class Passes:
             self._note(began, event)
 
     def folded(self, event: events.StepsFolded) -> None:
-        loss = Spread(
-            first=_float(event.loss_first),
-            last=_float(event.loss_last),
-            low=_float(event.loss_low),
-            high=_float(event.loss_high),
-        )
-        self._loops.append(
-            Loop(
-                seq=event.seq,
-                first_step=event.first,
-                last_step=event.last,
-                backwards=event.backwards,
-                optimizer_steps=event.optimizer_steps,
-                loss=loss,
+        kinds = event.passes or (None,)
+        for kind in kinds:
+            self._loops.append(
+                Loop(
+                    seq=event.seq,
+                    place=self._places.at(kind.site) if kind is not None else None,
+                    first_step=event.first,
+                    last_step=event.last,
+                    backwards=event.backwards if kind is None else kind.backwards,
+                    optimizer_steps=event.optimizer_steps if len(kinds) == 1 else 0,
+                    loss=_losses(event if kind is None else kind),
+                )
             )
-        )
 
     def stopped_with(self, text: str) -> Pass | None:
         """The pass that was stopped most recently, if it was by an exception of this text."""
@@ -63,11 +61,13 @@ class Passes:
         return tuple(self._passes.values())
 
     def loops(self) -> tuple[Loop, ...]:
-        return tuple(self._loops)
+        return tuple(loop for loop in self._loops if loop.backwards or loop.optimizer_steps)
 
     def _note(self, began: events.BackwardBegan, ended: events.BackwardEnded | None) -> None:
         error = ended.error if ended is not None else "the ledger ends before the pass does"
-        key = (began.site, began.call, began.retain_graph, began.create_graph, error)
+        root = self._ledger.name(began.roots[0]) if began.roots else ""
+        root = self._named[began.site] = root or self._named.get(began.site, "")
+        key = (began.site, began.call, root, len(began.roots), began.retain_graph, began.create_graph, error)
         known = self._passes.get(key)
         if known is None:
             made = self._first(began, ended, error)
@@ -89,6 +89,7 @@ class Passes:
             call=began.call,
             place=self._places.at(began.site),
             root=self._roots(began),
+            roots=len(began.roots),
             root_first=began.root_value,
             root_last=began.root_value,
             gradient=began.gradient,
@@ -109,14 +110,22 @@ class Passes:
     def _roots(self, began: events.BackwardBegan) -> str:
         if not began.roots:
             return ""
-        more = f" and {len(began.roots) - 1} more" if len(began.roots) > 1 else ""
-        return self._ledger.describe(began.roots[0]) + more
+        return self._ledger.describe(began.roots[0])
 
     def _site_of(self, backward: BackwardId | None) -> SiteId | None:
         """Where an earlier pass was begun; looked up only when a pass was stopped."""
         if backward is None:
             return None
         return next((event.site for event in self._ledger.of(events.BackwardBegan) if event.id == backward), None)
+
+
+def _losses(fold: events.StepsFolded | events.PassFold) -> Spread:
+    return Spread(
+        first=_float(fold.loss_first),
+        last=_float(fold.loss_last),
+        low=_float(fold.loss_low),
+        high=_float(fold.loss_high),
+    )
 
 
 def _not_finite(value: Value | None) -> int:

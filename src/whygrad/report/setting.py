@@ -79,6 +79,7 @@ class Setting:
             settings_changed=tuple(self._changed.values()),
             depth=header.depth,
             torn=self._ledger.torn,
+            broken=self._ledger.broken,
         )
 
     def remarks(self) -> tuple[Remark, ...]:

@@ -10,7 +10,7 @@ from whygrad.ledger import Ledger, events
 from whygrad.ledger.events import Operand, TensorId
 from whygrad.ledger.values import Value, as_float
 from whygrad.report.buffers import Buffers
-from whygrad.report.parts import Cut, DataWrite, Moved, Optimizing, Switched
+from whygrad.report.parts import BORN, Cut, DataWrite, Moved, Optimizing, Switched
 from whygrad.report.places import Places
 
 OUT_OF_TORCH = frozenset({"item", "numpy", "tolist"})
@@ -72,13 +72,21 @@ class Traces:
             after=event.after,
         )
 
+    def parameter(self, event: events.Tensor) -> None:
+        """A parameter that did not require grad when it was first seen is frozen like one that is switched off."""
+        if event.origin == "parameter" and not event.requires_grad:
+            self._switch(event.id, event, to=False, by=BORN)
+
     def requires_grad(self, event: events.RequiresGradChanged) -> None:
-        key = (event.site, event.to, event.by)
-        title = self._ledger.describe(event.tensor)
+        self._switch(event.tensor, event, to=event.to, by=event.by)
+
+    def _switch(self, tensor: TensorId, event: events.Event, *, to: bool, by: str) -> None:
+        key = (event.site, to, by)
+        title = self._ledger.describe(tensor)
         known = self._switched.get(key)
         if known is None:
             self._switched[key] = Switched(
-                seq=event.seq, to=event.to, by=event.by, titles=(title,), place=self._places.at(event.site)
+                seq=event.seq, to=to, by=by, titles=(title,), place=self._places.at(event.site)
             )
             return
         more = (title,) if len(known.titles) < KEPT_TITLES and title not in known.titles else ()

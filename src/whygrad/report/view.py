@@ -33,6 +33,7 @@ def view(ledger: Ledger) -> Report:
     outcome = Outcome(ledger, places, passes)
     traces = Traces(ledger, places, buffers)
     handlers: dict[type, tuple[Handler, ...]] = {
+        events.Tensor: (traces.parameter,),
         events.Operation: (buffers.operation, traces.operation),
         events.BackwardBegan: (passes.began,),
         events.BackwardEnded: (passes.ended, buffers.backward_ended),

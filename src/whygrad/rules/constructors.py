@@ -46,7 +46,8 @@ def _likeness(facts: Facts, module: Module, place: Place, call: ast.Call) -> tup
     for outer in source.around(call):
         if isinstance(outer, ast.Assign | ast.AnnAssign):
             targets = outer.targets if isinstance(outer, ast.Assign) else [outer.target]
-            named = {last_name(child) for target in targets for child in ast.walk(target) if isinstance(child, ast.expr)}
+            parts_of = [child for target in targets for child in ast.walk(target) if isinstance(child, ast.expr)]
+            named = {last_name(child) for child in parts_of}
             score += 4 * (parts[-1] in named) + 2 * (parts[0] in named) + 2 * bool(named.intersection(parts[1:-1]))
         if isinstance(outer, ast.ClassDef) and outer.name in kinds:
             score += 3

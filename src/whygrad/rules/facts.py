@@ -20,6 +20,7 @@ from whygrad.ledger.events import (
     BackwardEnded,
     BackwardId,
     DataChanged,
+    Environment,
     Event,
     GradReset,
     GradReturned,
@@ -34,6 +35,8 @@ from whygrad.ledger.events import (
     Optimizer,
     OptimizerId,
     OptimizerStepped,
+    Raised,
+    RequiresGradChanged,
     Site,
     SiteId,
     StepsFolded,
@@ -173,16 +176,17 @@ class Facts:
         return Flow(self.ledger, self.events[-1].seq if self.events else 0)
 
     @cached_property
-    def _values(self) -> dict[TensorId, list[tuple[int, Value]]]:
-        known: dict[TensorId, list[tuple[int, Value]]] = {}
+    def _values(self) -> dict[TensorId, list[tuple[int, Value | None]]]:
+        known: dict[TensorId, list[tuple[int, Value | None]]] = {}
         for event in self.events:
+            written = isinstance(event, (DataChanged, OptimizerStepped))
             for tensor, value in _values_in(event):
-                if value is not None:
+                if value is not None or written:
                     known.setdefault(tensor, []).append((event.seq, value))
         return known
 
     def value(self, tensor: TensorId | None, before: int | None = None) -> Value | None:
-        """The last recorded value of a tensor, or the last one from before an event; None where none was kept."""
+        """A tensor's value now, or just before an event; None where it was not kept since the last write."""
         told = self._values.get(tensor, []) if tensor is not None else []
         return next((value for seq, value in reversed(told) if before is None or seq < before), None)
 
@@ -202,6 +206,48 @@ class Facts:
             for tensor in (*(update.tensor for update in step.updates), *step.skipped):
                 found.setdefault(tensor, step)
         return found
+
+    @cached_property
+    def _by_site(self) -> dict[SiteId, list[Operation]]:
+        found: dict[SiteId, list[Operation]] = {}
+        for operation in self.of(Operation):
+            if operation.site is not None:
+                found.setdefault(operation.site, []).append(operation)
+        return found
+
+    def of_site(self, site: SiteId | None) -> list[Operation]:
+        """The operations of one expression, in order."""
+        return self._by_site.get(site, []) if site is not None else []
+
+    def frozen(self, tensor: TensorId) -> bool:
+        """Whether the last switch of a tensor's requires_grad was to False."""
+        told = [change.to for change in self.of(RequiresGradChanged) if change.tensor == tensor]
+        return bool(told) and not told[-1]
+
+    def was_expected(self, ended: BackwardEnded) -> bool:
+        """Whether the program caught the exception that stopped a pass."""
+        return any(
+            raised.caught is not None and raised.text[:60] in ended.error
+            for raised in self.of(Raised)
+            if raised.seq > ended.seq - 1
+        )
+
+    @cached_property
+    def default_dtype(self) -> str:
+        """The dtype of floats that nothing else was said of, at the end of the run."""
+        return next((told.default_dtype for told in reversed(self.of(Environment))), "float32")
+
+    @cached_property
+    def _giving(self) -> dict[TensorId, list[Operation]]:
+        found: dict[TensorId, list[Operation]] = {}
+        for operation in self.of(Operation):
+            for output in operation.outputs:
+                found.setdefault(output, []).append(operation)
+        return found
+
+    def giving(self, tensor: TensorId) -> list[Operation]:
+        """Every operation that gave a tensor or wrote into it, in order."""
+        return self._giving.get(tensor, [])
 
     def upstream(self, tensor: TensorId, limit: int = 2000) -> Iterator[tuple[TensorId, Maker]]:
         """What a tensor was computed from, nearest first, through cuts too: each with what made it."""

@@ -10,7 +10,9 @@ from ledgers import folded_loop, gradient_lab
 
 def test_one_backward_is_told_with_its_line_and_the_expression() -> None:
     answer = ask(gradient_lab(), "w.grad", 9)
-    assert str(answer) == "w.grad is 20 at line 9: backward #1 (line 9) set it, through w * 2.0 (line 8)."
+    assert answer.headline.text == "w.grad is 20 at line 9: backward #1 (line 9) set it, through w * 2.0 (line 8)."
+    (chain,) = answer.sentences
+    assert chain.text == "By the chain rule d/dw (2*w - 1)^2 = 2*(2*w - 1) * 2 = 4*(2*w - 1) = 20 at w = 3."
     assert (answer.reason, answer.value) == ("written", "20")
 
 

@@ -159,7 +159,7 @@ def test_modules_show_their_parameters() -> None:
         (16, "Line 16 raised AssertionError (caught at line 17)"),
         (22, "`w.grad = None` (line 22) set the grad of w to None. - w.grad had been 40."),
         (34, "model.training is False at line 34"),
-        (37, "left no_grad: from then on operations are recorded."),
+        (37, "entered no_grad: from then on operations are not recorded. - At the end of the block operations are rec"),
         (47, "Line 47 raised RuntimeError (caught at line 48)"),
     ],
 )

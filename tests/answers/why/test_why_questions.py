@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ledgers import Book, folded_loop, gradient_lab, scalar
 from whygrad.answers.why import Aspect, Target, why
-from whygrad.answers.why.blocks import block_of
 from whygrad.answers.why.expression import canonical, parse
+from whygrad.answers.why.units import bodies_of, body_at
 from whygrad.errors import BadInput
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import TensorId
@@ -143,7 +143,7 @@ def test_a_line_of_a_loop_is_its_last_turn() -> None:
         h.sum().backward()
     """
     answer = asked(source, "h", 3)
-    assert answer.headline.text.startswith("h is [100] at line 3 (the last of 3 times): ")
+    assert answer.headline.text.startswith("h is [100] at line 3 (the last of 3 runs): ")
 
 
 def test_a_read_of_none_in_the_last_turn_of_a_loop() -> None:
@@ -172,7 +172,7 @@ def test_local_names_are_those_of_the_lines_function() -> None:
 
 def test_the_moment_of_folded_steps_is_the_last_recorded_one() -> None:
     answer = ask(folded_loop(), "model.weight.grad", 8)
-    assert "at line 8 (the last of 3 times recorded in full): backward #3" in answer.headline.text
+    assert "at line 8 (the last of 3 runs recorded in full): backward #3" in answer.headline.text
 
 
 def test_lines_of_another_file() -> None:
@@ -198,10 +198,17 @@ def test_blocks_of_statements() -> None:
             return 4
         """
     ).lstrip()
-    assert (block_of(source, 4).first, block_of(source, 4).last, block_of(source, 4).function) == (3, 4, "<module>")
-    assert block_of(source, 6).function == "f"
-    assert (block_of(source, 1).first, block_of(source, 1).last) == (1, 6)
-    assert block_of("not python (", 1).function == "<module>"
+    bodies = bodies_of(source)
+    found = body_at(bodies, 4)
+    assert found is not None
+    body, unit = found
+    assert (body.function, body.units[unit].start) == ("<module>", (4, 4))
+    assert body.loop_around(unit, unit - 1) is not None
+    assert body.loop_around(unit, 0) is None
+    inner = body_at(bodies, 6)
+    assert inner is not None
+    assert inner[0].function == "f"
+    assert bodies_of("not python (") == ()
 
 
 # --- the answer's form ----------------------------------------------------------------------------------

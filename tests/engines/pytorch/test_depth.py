@@ -11,6 +11,7 @@ from whygrad.ledger.events import (
     DepthChanged,
     GradWritten,
     ModuleCalled,
+    Node,
     Operation,
     OptimizerStepped,
     StepsFolded,
@@ -402,7 +403,7 @@ def test_evaluation_between_epochs_returns_to_light() -> None:
     assert depths(run)[-1] == "light"
 
 
-def test_losses_of_two_lines_share_one_range() -> None:
+def test_losses_of_two_lines_are_told_apart() -> None:
     run = record(
         """
         w = torch.tensor(1.0, requires_grad=True)
@@ -416,5 +417,147 @@ def test_losses_of_two_lines_share_one_range() -> None:
         "auto",
     )
     fold = run.all(StepsFolded)[-1]
-    assert (fold.loss_low, fold.loss_high) == (2.0, 5.0)
+    assert (fold.loss_first, fold.loss_last, fold.loss_low, fold.loss_high) == (2.0, 2.0, 2.0, 2.0)
+    assert [(run.code(each.site), each.backwards, each.loss_low, each.loss_high) for each in fold.passes] == [
+        ("(w * 2).backward()", fold.backwards // 2, 2.0, 2.0),
+        ("(w * 5).backward()", fold.backwards // 2, 5.0, 5.0),
+    ]
     assert writes(run, "w") == 200
+
+
+def test_losses_of_two_nets_trained_by_one_function_are_told_apart() -> None:
+    run = record(
+        """
+        nets = [nn.Linear(1, 1, bias=False) for _ in range(2)]
+        for net, value in zip(nets, (2.0, 5.0)):
+            nn.init.constant_(net.weight, value)
+        def train(net):
+            net(torch.ones(1, 1)).sum().backward()
+            net.weight.grad = None
+        for _ in range(50):
+            for net in nets:
+                train(net)
+    """,
+        "auto",
+    )
+    fold = run.all(StepsFolded)[-1]
+    assert sorted((each.loss_first, each.loss_last) for each in fold.passes) == [(2.0, 2.0), (5.0, 5.0)]
+
+
+def test_optimizer_that_is_gone_before_the_end_did_reset() -> None:
+    run = record(
+        """
+        torch.manual_seed(0)
+        model = nn.Linear(2, 1, bias=False)
+        x, y = torch.randn(4, 2), torch.randn(4, 1)
+        def train():
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            for _ in range(300):
+                optimizer.zero_grad()
+                F.mse_loss(model(x), y).backward()
+                optimizer.step()
+        train()
+        """,
+        "auto",
+    )
+    assert writes(run, "model.weight") == 300
+    assert resets(run, "model.weight") == 299
+
+
+def test_model_that_is_gone_before_the_end_did_reset() -> None:
+    run = record(
+        """
+        def train():
+            model = nn.Linear(2, 1, bias=False)
+            for _ in range(300):
+                model.zero_grad()
+                model(torch.ones(1, 2)).sum().backward()
+        train()
+        """,
+        "auto",
+    )
+    assert resets(run, "model.weight") == 299
+
+
+@pytest.mark.parametrize("depth", ["auto", "light"])
+def test_nets_trained_one_after_another_are_folded_apart(depth: str) -> None:
+    run = record(
+        """
+        def train(rate):
+            model = nn.Linear(2, 1, bias=False)
+            optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+            for _ in range(100):
+                optimizer.zero_grad()
+                model(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+        for rate in (0.1, 0.01, 0.001):
+            train(rate)
+        """,
+        depth,
+    )
+    folds = run.all(StepsFolded)
+    tensors = [[buffer.tensor for buffer in fold.buffers] for fold in folds]
+    assert len(tensors) == 3
+    assert len({tensor for [tensor] in tensors}) == 3
+    assert all(fold.buffers[0].writes == fold.backwards for fold in folds)
+    assert all(fold.buffers[0].resets >= fold.backwards - 1 for fold in folds)
+
+
+UPDATED_BY_HAND = """
+w = torch.ones(2, requires_grad=True)
+for _ in range(300):
+    loss = (w * 3).sum()
+    loss.backward()
+    w = (w - 0.01 * w.grad).detach().requires_grad_()
+"""
+
+
+@pytest.mark.parametrize("depth", ["auto", "light"])
+def test_leaf_made_anew_in_each_step_is_one_of_many(depth: str) -> None:
+    run = record(UPDATED_BY_HAND + "last = (w * 3).sum()\nlast.backward()\n", depth)
+    buffers = [buffer for fold in run.of(StepsFolded) for buffer in fold.buffers]
+    full = sum(isinstance(event, GradWritten) for leaf in run.leaves() for event in run.history(leaf))
+    assert full + sum(buffer.writes + buffer.others_writes for buffer in buffers) == 301
+    assert all(buffer.writes <= 1 for buffer in buffers)
+    assert sum(buffer.others for buffer in buffers) == sum(buffer.others_writes for buffer in buffers)
+    assert len(run.events) < 500
+
+
+def test_leaf_made_anew_in_each_step_leaves_none_that_no_backward_reached() -> None:
+    run = record(UPDATED_BY_HAND, "auto")
+    folded_ = {buffer.tensor for fold in run.of(StepsFolded) for buffer in fold.buffers}
+    untouched = [leaf for leaf in run.leaves() if leaf not in folded_ and not list(run.history(leaf))]
+    assert [run.name(leaf) for leaf in untouched] == ["w"]  # the last one, which no backward reached indeed
+    assert untouched == [run.id("w")]
+
+
+def test_each_leaf_of_many_that_one_line_uses_is_counted() -> None:
+    run = record(
+        """
+        leaves = [torch.ones(1, requires_grad=True) for _ in range(40)]
+        for w in leaves:
+            (w * 2).sum().backward()
+        """,
+        "auto",
+    )
+    buffers = [buffer for fold in run.of(StepsFolded) for buffer in fold.buffers]
+    assert [(buffer.writes, buffer.others) for buffer in buffers] == [(1, 0)] * len(buffers)
+    assert len(buffers) + len(run.all(GradWritten)) == 40
+
+
+def test_nodes_of_a_call_made_before_recording_woke_have_its_line() -> None:
+    run = loop(50, more="out = model(x)\n(out ** 2).sum().backward()\n")
+    last = run.all(BackwardBegan)[-1]
+    made = {node.name: run.code(node.site) for node in run.of(Node) if node.step == last.step}
+    assert made["MmBackward0"] == made["TBackward0"] == "model(x)"
+
+
+def test_nodes_that_nobody_saw_being_made_have_no_line() -> None:
+    run = record(
+        LOOP.format(steps=60).replace("loss.backward()", "(loss * (float('nan') if step == 50 else 1.0)).backward()"),
+        "auto",
+    )
+    began = next(event for event in run.of(BackwardBegan) if event.root_value.scalar == "nan")
+    made = {node.name: run.code(node.site) for node in run.of(Node) if node.step == began.step}
+    assert made["MmBackward0"] == made["TBackward0"] == "model(x)"
+    assert made["MseLossBackward0"] == ""

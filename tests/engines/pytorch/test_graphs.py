@@ -1,9 +1,12 @@
 """The backward graph: which line made which node, what it saved, which backward freed it."""
 
+from collections import Counter
+
 import pytest
 from recording import Recording, record
 
-from whygrad.ledger.events import BackwardBegan, BackwardEnded, Node, Operation
+from whygrad.engines.pytorch.graph import MARK_LIMIT, Marks
+from whygrad.ledger.events import BackwardBegan, BackwardEnded, GradWritten, Node, Operation
 
 
 def saved(run: Recording, node: Node) -> dict[str, tuple[str, int | None]]:
@@ -359,3 +362,72 @@ def test_operand_that_was_a_tensor_before_and_is_a_number_now_is_no_tensor() -> 
     first, second = [operation for operation in run.of(Operation) if run.code(operation.site) == "scale(i) * w"]
     assert first.inputs[0].tensor is not None
     assert second.inputs[0].tensor is None
+
+
+def test_node_of_a_library_is_placed_rightly_however_often_the_code_inside_it_ran() -> None:
+    run = record(
+        """
+        class Twice(nn.Module):
+            def forward(self, x):
+                return x * 1
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = nn.Sequential(nn.Linear(1, 1), Twice())
+            def forward(self, x):
+                for _ in range(230):
+                    x = self.block(x)
+                return x
+        net = Net()
+        net(torch.ones(1, 1)).sum().backward()
+        """,
+        "auto",
+        loses="expressions that ran very often",
+    )
+    placed = Counter((node.name, run.code(node.site)) for node in run.of(Node))
+    assert placed == {
+        ("AddmmBackward0", "self.block(x)"): 230,
+        ("TBackward0", "self.block(x)"): 230,
+        ("MulBackward0", "x * 1"): 230,
+        ("SumBackward0", "net(torch.ones(1, 1)).sum()"): 1,
+    }
+
+
+def test_nodes_older_than_what_is_remembered_have_no_site() -> None:
+    marks = Marks()
+    for number in range(1, MARK_LIMIT + 2):
+        marks.add(number, number)
+    assert marks.owner(10, "another") is None
+    assert marks.owner(MARK_LIMIT - 10, "another") == MARK_LIMIT - 9
+    assert marks.owner(MARK_LIMIT + 10, "another") == "another"
+
+
+def test_graph_that_is_too_large_gives_partial_contributions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whygrad.engines.pytorch.graph.NODE_LIMIT", 20)
+    run = record(
+        """
+        w = torch.ones(1, requires_grad=True)
+        late = torch.ones(1, requires_grad=True)
+        x = w * 2 + late
+        for _ in range(30):
+            x = x * 1 + w
+        x.sum().backward()
+        """,
+        loses="more than 20 nodes",
+    )
+    assert run.one(BackwardBegan).partial
+    written = {run.name(event.tensor): event for event in run.of(GradWritten)}
+    assert written["w"].after.items == (32.0,)
+    assert written["w"].partial
+    assert not written["w"].hooked
+    assert 0 < len(written["w"].contributions) < 31
+    assert (written["late"].after.items, written["late"].contributions, written["late"].partial) == ((1.0,), (), True)
+
+
+def test_graph_that_was_walked_whole_is_not_partial() -> None:
+    run = record("""
+        w = torch.ones(1, requires_grad=True)
+        (w * 2).backward()
+    """)
+    assert not run.one(BackwardBegan).partial
+    assert not run.one(GradWritten).partial

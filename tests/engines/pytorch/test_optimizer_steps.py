@@ -286,7 +286,7 @@ def test_write_through_an_alias_is_a_write_of_the_leaf(alias: str, by: str, hidd
     assert (changed.by, changed.hidden, changed.after.scalar, run.line(changed.site)) == (by, hidden, 6.0, 4)
 
 
-def test_state_dict_loaded_is_seen_at_the_step() -> None:
+def test_state_dict_that_is_loaded_is_told_with_its_line() -> None:
     run = record("""
         a, b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
         a(torch.ones(1, 1)).sum().backward()
@@ -295,7 +295,7 @@ def test_state_dict_loaded_is_seen_at_the_step() -> None:
         loaded = b.weight.item()
     """)
     [changed] = run.of(DataChanged)
-    assert (run.name(changed.tensor), changed.by, run.line(changed.site)) == ("a.weight", "unseen", 5)
+    assert (run.name(changed.tensor), changed.by, run.line(changed.site)) == ("a.weight", "Linear.load_state_dict", 4)
     assert changed.after.scalar == run.program["loaded"]
 
 

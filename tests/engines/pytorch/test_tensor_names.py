@@ -1,8 +1,9 @@
 """Tensors are called what the user's code calls them."""
 
+import pytest
 from recording import record
 
-from whygrad.ledger.events import Named, RequiresGradChanged, Tensor
+from whygrad.ledger.events import Module, Named, Optimizer, RequiresGradChanged, Tensor
 
 
 def test_global_name() -> None:
@@ -71,6 +72,83 @@ def test_tied_weights_have_both_names() -> None:
     """)
     assert {"model.0.weight", "model.1.weight"} <= set(run.names(run.id("model.0.weight")))
     assert run.id("model.0.weight") == run.id("model.1.weight")
+
+
+TIED = """
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.emb = nn.Embedding(3, 2)
+            self.head = nn.Linear(2, 3, bias=False)
+            {tie}
+        def forward(self, x):
+            return self.head(self.emb(x))
+    model = Tied()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.tensor([1])).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "tie",
+    [
+        "self.head.weight = self.emb.weight",
+        "setattr(self.head, 'weight', self.emb.weight)",
+        "self.head.register_parameter('weight', self.emb.weight)",
+    ],
+)
+def test_weight_tied_while_the_model_is_built_is_one_parameter_with_two_names(tie: str) -> None:
+    run = record(TIED.format(tie=tie))
+    [tensor] = run.leaves()
+    assert {"model.emb.weight", "model.head.weight"} <= set(run.names(tensor))
+    assert run.name(tensor) in ("model.emb.weight", "model.head.weight")
+    assert run.all(Optimizer)[-1].groups[0].parameters == (tensor,)
+    assert [(module.path, module.parameters) for module in run.all(Module) if module.path.startswith("model.")] == [
+        ("model.emb", (("weight", tensor),)),
+        ("model.head", (("weight", tensor),)),
+    ]
+
+
+def test_weight_tied_after_the_model_was_met_takes_the_name() -> None:
+    run = record("""
+        emb = nn.Embedding(3, 2)
+        head = nn.Linear(2, 3, bias=False)
+        model = nn.ModuleDict({"emb": emb, "head": head})
+        count = sum(p.numel() for p in model.parameters() if (p * 1).requires_grad)
+        head.weight = emb.weight
+        head(emb(torch.tensor([1]))).sum().backward()
+    """)
+    [tensor] = run.leaves()
+    assert run.find("model.head.weight")[0] == run.find("model.emb.weight")[0] == tensor
+    replaced = run.find("model.head.weight")[1]
+    assert run.name(replaced) == ""
+
+
+def test_replaced_parameter_with_a_gradient_keeps_its_name() -> None:
+    run = record("""
+        model = nn.Linear(1, 1, bias=False)
+        model(torch.ones(1, 1)).sum().backward()
+        model.weight = nn.Parameter(torch.ones(1, 1))
+        model(torch.ones(1, 1)).sum().backward()
+    """)
+    new, old = run.find("model.weight")
+    assert run.leaves() == (old, new)
+    assert run.name(old) == run.name(new) == "model.weight"
+
+
+def test_replaced_parameter_that_an_optimizer_holds_is_reported() -> None:
+    run = record("""
+        model = nn.Linear(1, 1, bias=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model.weight = nn.Parameter(torch.ones(1, 1))
+        model(torch.ones(1, 1)).sum().backward()
+        optimizer.step()
+    """)
+    new, old = run.find("model.weight")
+    assert run.leaves() == (old, new)
+    assert run.all(Optimizer)[-1].groups[0].parameters == (old,)
+    assert run.all(Module)[-1].parameters == (("weight", new),)
 
 
 def test_item_of_a_dict() -> None:

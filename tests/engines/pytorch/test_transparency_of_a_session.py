@@ -11,7 +11,7 @@ from recording import record
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.operations import Operations
 from whygrad.engines.pytorch.values import Reader
-from whygrad.ledger.events import BackwardBegan, BackwardEnded, Ended, GradWritten, Lost, Node
+from whygrad.ledger.events import BackwardBegan, BackwardEnded, Ended, GradReset, GradWritten, Lost, Node, Noted
 
 PROGRAM = """
 w = torch.tensor(3.0, requires_grad=True)
@@ -172,3 +172,43 @@ def test_compiled_code_of_the_program_is_restored_by_no_one_else() -> None:
         warnings.simplefilter("ignore")
         record('f = torch.compile(lambda x: x * 2, backend="eager")\ny = f(torch.ones(1))')
     assert functions() == before
+
+
+def test_resets_of_an_optimizer_are_seen_after_a_compilation() -> None:
+    run = record("""
+        model = nn.Sequential(nn.Linear(2, 1, bias=False))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        fast = torch.compile(model, backend="eager")
+        def train():
+            for _ in range(3):
+                optimizer.zero_grad()
+                fast(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+        train()
+    """)
+    by = [event.by for event in run.history(run.id("model.0.weight")) if isinstance(event, GradReset)]
+    assert by == ["SGD.zero_grad", "SGD.zero_grad"]
+
+
+def test_inside_of_a_function_transform_is_said_to_be_unseen() -> None:
+    run = record("""
+        gradient = torch.func.grad(lambda w: (w * w * 2).sum())
+        for _ in range(3):
+            gradient(torch.ones(2))
+    """)
+    [noted] = run.of(Noted)
+    assert "torch.func" in noted.text
+    assert run.line(noted.site) == 4
+
+
+def test_forked_processes_are_said_to_be_unrecorded() -> None:
+    run = record("""
+        import os
+        for _ in range(2):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+    """)
+    [noted] = run.of(Noted)
+    assert "forks" in noted.text

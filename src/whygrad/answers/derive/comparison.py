@@ -96,7 +96,13 @@ class Comparison(msgspec.Struct, frozen=True):
         seen = np.array([observed.flat[element] for element, _ in settled])
         compared = f"{len(settled)} of {taken.count} elements"
         if taken.whole:
-            compared += f" ({taken.count - len(settled)} at a kink)"
+            left_out = set(range(taken.count)) - {element for element, _ in settled}
+            bad = sum(not np.isfinite(observed.flat[element]) for element in left_out)
+            reasons = [
+                f"{bad} not finite" if bad else "",
+                f"{len(left_out) - bad} at a kink" if len(left_out) > bad else "",
+            ]
+            compared += f" ({', '.join(filter(None, reasons))})"
         elif taken.along is not None and taken.along.settled and taken.direction is not None:
             compared += " and one direction"
             value = np.append(value, taken.along.value)

@@ -111,7 +111,7 @@ class _Builder(msgspec.Struct):
         """The derivative's value; the expression must have the value that the replay has, and be smooth there."""
         replay = self.replay
         shape = replay.target.shape
-        forward = float(evaluate(function, self.values))
+        forward = float(np.asarray(evaluate(function, self.values)).item())
         if not np.isclose(forward, replay.weighed(replay.values), rtol=1e-6, atol=1e-9 * max(replay.size, 1e-30)):
             raise NotSymbolicError
         slopes = np.broadcast_to(evaluate(raw, self.values), shape)

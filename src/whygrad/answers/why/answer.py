@@ -40,13 +40,18 @@ class Sentence(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Moment(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The moment that is asked about: after event `seq`. `text` says it (`line 13`, `the end of the program`)."""
+    """The moment that is asked about: after event `seq`. `text` says it (`line 13`, `the end of the program`).
+
+    For a line, `began` and `ended` are the events around the call of its function (0: not known).
+    """
 
     seq: int
     text: str
     path: str = ""
     line: int = 0
     function: str = "<module>"
+    began: int = 0
+    ended: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -82,12 +87,15 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         return msgspec.json.encode(self).decode()
 
 
-_TOGETHER = re.compile(r"`[^`]{1,36}`|\[[^\[\]`]{1,36}\]|\(line \d+\)|\bline \d+|(?:backward|autograd\.grad) #\d+")
+TOGETHER = 38
+"""Pieces of at most so many characters are kept on one line."""
+
+_TOGETHER = re.compile(r"`[^`]*`|\[[^\[\]`]{1,36}\]|\(line \d+\)|\bline \d+|(?:backward|autograd\.grad) #\d+")
 """What is not broken over two lines: short code, values, places."""
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    kept = _TOGETHER.sub(lambda match: match[0].replace(" ", "\0"), text)
+    kept = _TOGETHER.sub(lambda match: match[0].replace(" ", "\0") if len(match[0]) <= TOGETHER else match[0], text)
     lines = textwrap.wrap(
         kept,
         max(width, 30),

@@ -23,6 +23,8 @@ def why(ledger: Ledger, target: str | Target = "", at: tuple[str, int] | None = 
     or empty for what the line did. A path of "" is the program's own file. Raises `BadInput` for what the
     ledger does not know.
     """
+    if ledger.broken:
+        raise BadInput(f"nothing can be told of this run: the recording broke down, {ledger.broken}.")
     moment = end_of(ledger) if at is None else after_line(ledger, *at)
     if isinstance(target, Target):
         if ledger.tensor(target.tensor) is None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from whygrad.answers.why.answer import Moment
+from whygrad.answers.why.words import is_zero
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import (
     BufferFold,
@@ -37,13 +38,15 @@ class Buffer(msgspec.Struct, frozen=True):
     """A buffer at a moment.
 
     `steps` are the writes and changes since it was last empty, in order. `reset` is what emptied it before
-    them, if anything did, and `held` what it held until then. `ever` says whether it ever held a gradient.
+    them, if anything did. `ever` says whether it ever held a gradient. `found` is what it held before the first of
+    `steps`, where nothing that was recorded had put it there.
     """
 
     value: Value | None
     steps: tuple[Step, ...] = ()
     reset: GradReset | None = None
     ever: bool = False
+    found: Value | None = None
 
     @property
     def writes(self) -> tuple[GradWritten, ...]:
@@ -64,21 +67,24 @@ def buffer_at(ledger: Ledger, tensor: TensorId, moment: Moment) -> Buffer:
     steps: list[Step] = []
     reset: GradReset | None = None
     ever = False
+    found: Value | None = None
     for event in _life(ledger, tensor):
         if event.seq > moment.seq:
             break
         match event:
             case GradReset():
-                reset, steps = event, []
+                reset, steps, found = event, [], None
                 value = None if event.to == "none" else _zeros(event.before or _like(ledger, tensor))
             case GradWritten():
                 if event.before is None:
-                    steps = []
+                    steps, found = [], None
+                elif value is None and not steps and not is_zero(event.before):
+                    found = event.before
                 steps.append(event)
                 value, ever = event.after, True
             case GradChanged():
                 if event.by == "assignment" or event.before is None:
-                    steps = []
+                    steps, found = [], None
                 steps.append(event)
                 value, ever = event.after, True
             case Light(fold=BufferFold(writes=0)):
@@ -90,7 +96,7 @@ def buffer_at(ledger: Ledger, tensor: TensorId, moment: Moment) -> Buffer:
                 steps.append(event)
                 value = None
                 ever = ever or event.fold.writes > 0
-    return Buffer(value=value, steps=tuple(steps), reset=reset, ever=ever)
+    return Buffer(value=value, steps=tuple(steps), reset=reset, ever=ever, found=found)
 
 
 def _life(ledger: Ledger, tensor: TensorId) -> list[GradWritten | GradReset | GradChanged | Light]:

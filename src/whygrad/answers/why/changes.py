@@ -9,7 +9,10 @@ from whygrad.answers.why.buffer import Buffer, Step
 from whygrad.answers.why.terms import all_through, amount, arrived
 from whygrad.answers.why.words import code_of, quoted, short_text
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import GradChanged, GradReset, GradWritten
+from whygrad.ledger.events import HELD, GradChanged, GradReset, GradWritten, Lost
+
+OFTEN = "expressions that ran very often"
+"""How the loss begins of what lines did that ran more often than is written out."""
 
 
 def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sentence, list[Sentence]]:
@@ -17,6 +20,9 @@ def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, S
     change = buffer.changes[-1]
     later = [step for step in buffer.writes if step.seq > change.seq]
     events = tuple(step.seq for step in buffer.steps)
+    if change.by == HELD and not later:
+        text = f"{subject}: it held that when recording began ({ledger.where(change.site)})"
+        return "held", Sentence(f"{text}, and nothing has written to it since.", (change.seq,)), []
     if change.before is None and not later:
         text = f"{subject}: {_who(ledger, change)} assigned it."
         since = Sentence("No backward pass has written to the buffer since.", (change.seq,))
@@ -25,6 +31,9 @@ def explain_change(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, S
     if later:
         added = [f"{short_text(amount(step))} (backward #{step.backward}, {ledger.where(step.site)})" for step in later]
         left = f"{short_text(change.after)} (left by {_who(ledger, change)})"
+        if change.by == HELD:
+            left = f"{short_text(change.after)} (held when recording began, {ledger.where(change.site)})"
+            return "accumulated", Sentence(f"{subject}: {' + '.join([left, *added])}.", events), []
         text = f"{subject}: {' + '.join([left, *added])}."
         return "changed", Sentence(text, events), story
     came = _came_from(ledger, buffer.steps[: buffer.steps.index(change)])
@@ -52,6 +61,9 @@ def _came_from(ledger: Ledger, steps: Sequence[Step]) -> str:
 
 
 def _who(ledger: Ledger, change: GradChanged) -> str:
+    if change.by == "unseen" and any(lost.what.startswith(OFTEN) for lost in ledger.of(Lost)):
+        noticed = ledger.where(change.site)
+        return f"a write that was not recorded, perhaps of a line that ran very often (noticed at {noticed})"
     if change.by == "unseen":
         return f"something that was not seen at work (noticed at {ledger.where(change.site)})"
     return quoted(ledger, change.site) if change.site is not None else change.by

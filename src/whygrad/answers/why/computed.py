@@ -81,6 +81,23 @@ class Values:
                 value = write.after
         return value
 
+    def given_at(self, event: Operation | ModuleCalled) -> int:
+        """The event before which an operation's operands still had the values that it was given.
+
+        A write in place is told of before the operation that wrote.
+        """
+        if not isinstance(event, Operation) or not event.in_place:
+            return event.seq
+        writes = [
+            write.event.seq
+            for output in event.outputs
+            for write in self._written.get(output, ())
+            if write.event.seq < event.seq and write.event.site == event.site
+        ]
+        between = max(writes, default=event.seq)
+        told = (entry.event.seq for output in event.outputs for entry in self._computed.get(output, ()))
+        return between if not any(between < seq < event.seq for seq in told) else event.seq
+
     def last_write(self, tensor: TensorId, before: int) -> Write | None:
         """The last time that the tensor's data was written in place."""
         writes = [write for write in self._written.get(tensor, ()) if write.event.seq < before]

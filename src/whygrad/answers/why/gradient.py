@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from whygrad.answers.why.answer import Answer, Moment, Sentence
 from whygrad.answers.why.arithmetic import close, total
 from whygrad.answers.why.buffer import Buffer, Light
+from whygrad.answers.why.chain import explain_chain
 from whygrad.answers.why.changes import explain_change, reset_text
 from whygrad.answers.why.hidden import explain_hidden
 from whygrad.answers.why.passes import pass_text, passes_until
@@ -35,11 +36,12 @@ def explain_gradient(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffe
         reason, headline, sentences = explain_change(ledger, subject, buffer)
     elif not buffer.writes:
         reason, headline, sentences = _zeroed(ledger, subject, buffer)
-    elif len(buffer.writes) == 1 and not buffer.light:
+    elif len(buffer.writes) == 1 and not buffer.light and buffer.found is None:
         reason, headline, sentences = _written_once(ledger, subject, buffer)
     else:
         reason, headline, sentences = _accumulated(ledger, subject, buffer)
-    sentences += explain_strange(ledger, buffer, moment)
+    strange = explain_strange(ledger, buffer, moment)
+    sentences += strange or explain_chain(ledger, buffer)
     sentences += explain_hidden(ledger, buffer)
     sentences += _failed_since(ledger, tensor, buffer, moment)
     return Answer(
@@ -92,11 +94,17 @@ def _accumulated(ledger: Ledger, subject: str, buffer: Buffer) -> tuple[str, Sen
         story += "recorded steps added to it"
     elif len(writes) <= WRITES_SHOWN and len(texts := " + ".join(_added(ledger, written) for written in writes)) < LONG:
         spelled = all(is_spelled_out(amount(written)) for written in writes)
-        story = texts if spelled else f"the sum of {len(writes)} gradients, {texts}"
+        if buffer.found is not None:
+            texts = f"{short_text(buffer.found)} ({found_text(ledger)}) + {texts}"
+            spelled = spelled and is_spelled_out(buffer.found)
+        story = texts if spelled else f"the sum of {len(writes) + (buffer.found is not None)} gradients, {texts}"
     else:
         story = f"the sum of {_many(ledger, writes)}"
+        if buffer.found is not None:
+            story += f", on top of {short_text(buffer.found)} ({found_text(ledger)})"
+    since = "; nothing reset the buffer between" if len(writes) + bool(buffer.found) + bool(buffer.light) > 1 else ""
     zeros = ", after it had been filled with zeros" if is_zero(writes[0].before) else ""
-    text = f"{subject}: {story}; nothing reset the buffer between{zeros}."
+    text = f"{subject}: {story}{since}{zeros}."
     sentences = []
     for written in writes[:WRITES_SHOWN]:
         parts = arrived(ledger, written)
@@ -173,8 +181,9 @@ def _lightly(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, momen
     known = ""
     if fold.sampled:
         first, last = number_text(fold.norm_first), number_text(fold.norm_last)
-        times = counted(fold.sampled, "look", "looks")
-        known = f"; its norm was {first} at the first of {times} and {last} at the last"
+        known = f"; its norm was {first} in the one step that was looked at"
+        if fold.sampled > 1:
+            known = f"; in the {fold.sampled} steps that were looked at its norm went from {first} to {last}"
     text = (
         f"{about} at {moment.text} was not recorded one by one: in steps {light.event.first} to {light.event.last} "
         f"it was written {fold.writes} times and reset {fold.resets} times{known}."
@@ -195,6 +204,13 @@ def _lightly(ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, momen
         headline=Sentence(text, (light.seq,)),
         sentences=sentences,
     )
+
+
+def found_text(ledger: Ledger) -> str:
+    """What is known of a gradient that was there before the first write that was recorded."""
+    if ledger.header.kind == "block":
+        return "there before the recording saw the tensor"
+    return "there already; what put it there was not recorded"
 
 
 # --- shared ---------------------------------------------------------------------------------------

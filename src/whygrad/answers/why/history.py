@@ -52,7 +52,7 @@ def why_no_history(ledger: Ledger, known: Tensor, moment: Moment) -> NoHistory:
         by = quoted(ledger, off.site) if off.site is not None else off.by
         return NoHistory("switched off", f"{by} switched its requires_grad off", (off.seq,))
     flow = Flow(ledger, moment.seq)
-    maker = flow.maker(known.id)
+    maker = flow.maker(known.id) if known.origin != "parameter" else None
     if maker is not None and flow.loses_history(maker, known.id):
         return _cut(ledger, maker)
     if maker is not None and maker.inputs:

@@ -195,7 +195,12 @@ def _step(ledger: Ledger, moment: Moment, step: OptimizerStepped) -> Answer:
 def _grad_mode(ledger: Ledger, moment: Moment, change: GradModeChanged) -> Answer:
     by, verb = quoted(ledger, change.site), "entered" if change.entered else "left"
     text = f"{by} {verb} {change.by}: from then on {MODES.get(change.mode, change.mode)}."
-    return _answer(moment, "grad mode", Sentence(text, (change.seq,)))
+    later = (event for event in ledger.of(GradModeChanged) if event.seq > change.seq and event.site == change.site)
+    left = next((event for event in later if not event.entered), None) if change.entered else None
+    sentences = []
+    if left is not None:
+        sentences.append(Sentence(f"At the end of the block {MODES.get(left.mode, left.mode)} again.", (left.seq,)))
+    return _answer(moment, "grad mode", Sentence(text, (change.seq,)), sentences)
 
 
 def _moved(update: Update) -> str:

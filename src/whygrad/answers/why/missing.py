@@ -29,6 +29,9 @@ Reason = tuple[str, Sentence, list[Sentence]]
 
 SHOWN = 3
 
+TELLING = ("cut: ", "required too late", "no gradient arrived", "not in the derivative")
+"""Reasons that name a line to blame."""
+
 
 def explain_missing(
     ledger: Ledger, about: str, tensor: TensorId, buffer: Buffer, moment: Moment, earlier: tuple[TensorId, ...] = ()
@@ -100,7 +103,7 @@ def _not_a_leaf(
     ledger: Ledger, subject: str, owner: str, known: Tensor, moment: Moment, earlier: tuple[TensorId, ...]
 ) -> Reason:
     maker = recorded_write(ledger, known, moment) or Flow(ledger, moment.seq).maker(known.id)
-    site = maker.site if maker is not None else known.site
+    site = maker.site if maker is not None else known.site if known.origin == "result" else None
     made = f" but the result of {quoted(ledger, site)}" if site is not None else ""
     events = (known.seq,) if maker is None else (known.seq, maker.seq)
     passes = [entry for entry in passes_until(ledger, moment) if entry.seq > known.seq]
@@ -161,6 +164,9 @@ def _no_backward(ledger: Ledger, subject: str, owner: str, tensor: TensorId, mom
     if later is None and stopped is not None:
         text = f"{subject}: no backward had run by then."
         return "no backward", Sentence(text, (stopped.seq,)), _why_it_failed(ledger, stopped.site, moment.seq)[:1]
+    if later is None and not ledger.is_over:
+        text = f"{subject}: no backward is recorded before the ledger ends; it ends before the program does."
+        return "no backward yet", Sentence(text), []
     if later is None:
         text = f"{subject}: no backward pass ran at all."
         sentences.append(
@@ -204,19 +210,27 @@ def _not_written(
         names = several([ledger.describe(wanted) for wanted in last.began.inputs], SHOWN)
         text = f"{subject}: {pass_text(ledger, last)} was told to write only {names} (inputs=...)."
         return "not among inputs", Sentence(text, (last.seq,)), []
-    reason, headline, sentences = explain_unreached(ledger, subject, owner, tensor, last, moment)
+    last, (reason, headline, sentences) = _most_telling(ledger, subject, owner, tensor, plain, moment)
     if returned is not None:
         sentences.append(_return_sentence(ledger, owner, returned))
     if len(plain) > 1:
-        others = ", ".join(f"#{entry.began.id}" for entry in plain[:-1][:SHOWN]) + (
-            ", ..." if len(plain) > SHOWN + 1 else ""
-        )
+        rest = [entry for entry in plain if entry is not last]
+        others = ", ".join(f"#{entry.began.id}" for entry in rest[:SHOWN]) + (", ..." if len(rest) > SHOWN else "")
+        which = "earlier" if last is plain[-1] else "other"
         sentences.append(
-            Sentence(
-                f"The earlier passes ({others}) did not write it either.", tuple(entry.seq for entry in plain[:-1])
-            )
+            Sentence(f"The {which} passes ({others}) did not write it either.", tuple(entry.seq for entry in rest))
         )
     return reason, headline, sentences
+
+
+def _most_telling(
+    ledger: Ledger, subject: str, owner: str, tensor: TensorId, plain: list[Pass], moment: Moment
+) -> tuple[Pass, Reason]:
+    """The last pass whose way to the tensor was cut; else the last one. Passes from one line are looked at once."""
+    by_place = {entry.began.site: entry for entry in plain}
+    newest = sorted(by_place.values(), key=lambda entry: -entry.seq)[:SHOWN]
+    found = [(entry, explain_unreached(ledger, subject, owner, tensor, entry, moment)) for entry in newest]
+    return next((one for one in found if one[1][0].startswith(TELLING)), found[0])
 
 
 def _returned(ledger: Ledger, tensor: TensorId, passes: tuple[Pass, ...]) -> list[GradReturned]:

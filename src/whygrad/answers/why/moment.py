@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Hashable
 
 from whygrad.answers.why.answer import Moment
-from whygrad.answers.why.blocks import Block, Crossing, block_of
+from whygrad.answers.why.calls import Place
+from whygrad.answers.why.course import Course, Passage
+from whygrad.answers.why.units import MODULE, Body, bodies_of, body_at
 from whygrad.answers.why.words import counted, joined
 from whygrad.errors import BadInput
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import (
-    AnyEvent,
-    BackwardBegan,
-    Check,
-    Ended,
-    ModeChanged,
-    ModuleCalled,
-    Operation,
-    OptimizerStepped,
-    Raised,
-    Site,
-    SiteId,
-    StepsFolded,
-)
+from whygrad.ledger.events import Ended, Node, Raised, Site, Source, StepsFolded
 
 NEAREST = 3
 """How many recorded lines are named when the one that was asked about was not recorded."""
@@ -57,26 +44,28 @@ def after_line(ledger: Ledger, path: str, line: int) -> Moment:
     length = len(source.splitlines())
     if length and not 1 <= line <= length:
         raise BadInput(f"line {line}: {os.path.basename(path)} has {counted(length, 'line')}.")
-    block = block_of(source, line)
-    crossing = Crossing(path, block)
-    passages = _passages(ledger, path, crossing)
-    covering = [passage for passage in passages if passage.site.line <= line <= passage.site.end_line]
-    last = max(covering, key=lambda passage: passage.last, default=None)
     text = f"line {line}" if path == ledger.main_path() else f"{os.path.basename(path)}:{line}"
-    if last is None and crossing.last is None:
-        known = _line_before(ledger, path, block, passages)
-        last = max(
-            (passage for passage in passages if passage.site.end_line == known), key=lambda passage: passage.last
-        )
-        text += f" (nothing was recorded there; this is the state after line {known})"
-    times = max((passage.times for passage in covering), default=0)
-    seq = max(last.last if last is not None else 0, crossing.last or 0)
-    if covering and any(fold.seq > seq for fold in ledger.of(StepsFolded)):
-        text += f" (the last of {counted(times, 'time')} recorded in full)"
-    elif times > 1:
-        text += f" (the last of {times} times)"
-    function = last.site.function if last is not None else block.function
-    return Moment(seq=seq, text=text, path=path, line=line, function=function)
+    bodies = bodies_of(source)
+    at = body_at(bodies, line)
+    passage = None
+    function = at[0].function if at is not None else MODULE
+    if at is not None:
+        course = Course((path, function), at[1], {**_bodies(ledger), (path, function): at[0]})
+        for event in ledger:
+            course.see(event)
+        passage = course.passage
+    if passage is None:
+        function, passage = _told_there(ledger, path, line, function)
+    if passage is None:
+        passage, before = _after_the_last_before(ledger, path, line, at)
+        text += f" (nothing was recorded there; this is the state after line {before})"
+    if passage.told and passage.times and any(fold.seq > passage.seq for fold in ledger.of(StepsFolded)):
+        text += f" (the last of {counted(passage.times, 'run')} recorded in full)"
+    elif passage.times > 1:
+        text += f" (the last of {passage.times} runs)" if passage.told else " (its last run)"
+    return Moment(
+        seq=passage.seq, text=text, path=path, line=line, function=function, began=passage.began, ended=passage.ended
+    )
 
 
 def known_path(ledger: Ledger, path: str) -> str:
@@ -97,57 +86,49 @@ def known_path(ledger: Ledger, path: str) -> str:
     raise BadInput(f"{path}: the ledger holds no such file; the recorded files are: {names}.")
 
 
-class _Passage:
-    """A site and what ran there: its last event, and how often."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self.last = 0
-        self.counts: Counter[Hashable] = Counter()
-
-    def add(self, event: AnyEvent) -> None:
-        self.last = event.seq
-        match event:
-            case Operation():
-                self.counts[event.function] += 1
-            case ModuleCalled():
-                self.counts[event.module] += 1
-            case BackwardBegan() | OptimizerStepped() | Check() | ModeChanged():
-                self.counts[type(event)] += 1
-            case _:
-                pass
-
-    @property
-    def times(self) -> int:
-        return min(self.counts.values(), default=0)
+def _bodies(ledger: Ledger) -> dict[Place, Body]:
+    """Every function of the program's files; of several with one name, the last."""
+    return {(path, body.function): body for path in ledger.sources() for body in bodies_of(ledger.source(path) or "")}
 
 
-def _passages(ledger: Ledger, path: str, crossing: Crossing) -> list[_Passage]:
-    """The sites of a file at which something happened; `crossing` sees every event."""
-    sites: dict[SiteId, _Passage] = {}
-    for event in ledger:
-        crossing.see(event)
-        if isinstance(event, Site):
-            if event.path == path:
-                sites[event.id] = _Passage(event)
-        elif event.site in sites and not isinstance(event, StepsFolded):
-            sites[event.site].add(event)
-    return [passage for passage in sites.values() if passage.last]
+def _told_there(ledger: Ledger, path: str, line: int, function: str) -> tuple[str, Passage | None]:
+    """The last event that names the line, for code that stands in no statement of its own (a lambda's)."""
+    found = None
+    for event in ledger.at(path, line):
+        if not isinstance(event, Node | Source | StepsFolded):
+            found = event
+    if found is None:
+        return function, None
+    site = ledger.site(found.site)
+    return site.function if site is not None else function, Passage(found.seq)
 
 
-def _line_before(ledger: Ledger, path: str, block: Block, passages: list[_Passage]) -> int:
-    """The last recorded line before the line in its block; raises where the line was never passed."""
-    line = block.line
+def _after_the_last_before(ledger: Ledger, path: str, line: int, at: tuple[Body, int] | None) -> tuple[Passage, int]:
+    """The last event of the nearest line above in the same block; raises where nothing tells of the line."""
     stopped = next((event for event in ledger.of(Raised) if event.caught is None), None)
     stop = ledger.site(stopped.site) if stopped is not None else None
     if stopped is not None and stop is not None and stop.path == path and line > stop.end_line:
         raise BadInput(f"line {line} never ran: the {stopped.kind} at line {stop.line} ended the program.")
-    recorded = sorted({passage.site.end_line for passage in passages})
-    before = [known for known in recorded if block.first <= known < line]
-    if not before and any(block.first <= known <= block.last for known in recorded):
-        before = [known for known in recorded if known < line]
-    if before:
-        return before[-1]
-    nearest = sorted(sorted(recorded, key=lambda known: abs(known - line))[:NEAREST])
+    last: dict[int, int] = {}
+    sites: dict[int, Site] = {}
+    for event in ledger:
+        if isinstance(event, Site):
+            if event.path == path:
+                sites[event.id] = event
+        elif event.site in sites and not isinstance(event, Node | StepsFolded):
+            last[sites[event.site].end_line] = event.seq
+    before = max((known for known in last if known < line and _leads_to(at, known)), default=None)
+    if before is not None:
+        return Passage(last[before], times=0), before
+    nearest = sorted(sorted(last, key=lambda known: abs(known - line))[:NEAREST])
     hint = f" The nearest recorded {'lines are' if len(nearest) > 1 else 'line is'} {joined(map(str, nearest))}."
     raise BadInput(f"line {line} never ran, or did nothing that is recorded.{hint if nearest else ''}")
+
+
+def _leads_to(at: tuple[Body, int] | None, line: int) -> bool:
+    """Whether a line is in the block of the statement that is asked about, or in one inside it."""
+    if at is None:
+        return True
+    body, target = at
+    unit = body.unit_at(line)
+    return unit is not None and body.is_inside(unit, target)

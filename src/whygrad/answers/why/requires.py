@@ -50,8 +50,8 @@ def explain_is_leaf(ledger: Ledger, name: str, tensor: TensorId, moment: Moment)
         text = f"{about} is False at {moment.text}: {quoted(ledger, write.site)} wrote into it what requires grad."
         return _answer(about, "written", moment, Sentence(text, (known.seq, write.seq)), "False")
     if not known.leaf:
-        made = quoted(ledger, known.site)
-        text = f"{about} is False at {moment.text}: {made} computed it from a tensor that requires grad."
+        made = f"{quoted(ledger, known.site)} computed it" if known.origin == "result" else "it was computed earlier"
+        text = f"{about} is False at {moment.text}: {made} from a tensor that requires grad."
         return _answer(about, "result", moment, Sentence(text, (known.seq,)), "False")
     if requires_grad_at(ledger, known, moment):
         text = (
@@ -80,6 +80,8 @@ def _required(ledger: Ledger, known: Tensor, moment: Moment) -> tuple[str, str, 
             "it is a parameter, and parameters require grad unless they are made otherwise",
             (known.seq,),
         )
+    if known.origin not in ("created", "result"):
+        return "asked for", f"it did so already where it was first seen ({ledger.where(known.site)})", (known.seq,)
     if known.leaf:
         return "asked for", f"{quoted(ledger, known.site)} asked for it", (known.seq,)
     flow = Flow(ledger, moment.seq)
@@ -99,13 +101,17 @@ def _with_grad_fn(ledger: Ledger, about: str, known: Tensor, moment: Moment) -> 
     events = (known.seq,) if operation is None else (known.seq, operation.seq)
     text = f"{about} is {node.name if node else 'a node'} at {moment.text}: {quoted(ledger, site)} made it."
     sentences: tuple[Sentence, ...] = ()
-    if node is None:
+    if operation is None:
+        sentences = (
+            Sentence("A module's call is recorded as a whole, so the name of its last node is not known.", events),
+        )
+    elif node is None:
         sentences = (
             Sentence("No backward that was recorded came to it, so the node's own name is not known.", events),
         )
     elif node.saved:
         slots = several([saved.slot for saved in node.saved], SHOWN)
-        sentences = (Sentence(f"For its backward it may keep {slots}.", (node.seq,)),)
+        sentences = (Sentence(f"For its backward it keeps what PyTorch calls {slots}.", (node.seq,)),)
     return _answer(about, "operation", moment, Sentence(text, events), node.name if node else "", sentences)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from whygrad.answers.why.answer import Moment
 from whygrad.answers.why.expression import Wanted, canonical
+from whygrad.answers.why.units import MODULE, bodies_of, body_at
 from whygrad.answers.why.words import joined
 from whygrad.errors import BadInput
 from whygrad.ledger import Ledger
@@ -45,11 +46,15 @@ def _tensor(ledger: Ledger, name: str, moment: Moment) -> Found | None:
     wanted = canonical(name)
     bindings = Bindings(wanted)
     bearers: dict[TensorId, int] = {}
+    given = _later_in_this_call(ledger, wanted, moment)
+    is_argument = given is not None and _is_argument(ledger, wanted, moment, given)
     for named in ledger.of(Named):
         if canonical(named.name) != wanted:
             continue
-        if named.seq > moment.seq:
+        if named.seq > moment.seq and (given is None or named.seq != given.seq or not is_argument):
             break
+        if given is not None and named.scope == moment.function and named.seq <= moment.began:
+            continue  # an earlier call's
         bindings.bind(msgspec.structs.replace(named, name=wanted))
         bearers.pop(named.tensor, None)
         bearers[named.tensor] = named.seq
@@ -60,6 +65,29 @@ def _tensor(ledger: Ledger, name: str, moment: Moment) -> Found | None:
         return None
     earlier = tuple(bearer for bearer in bearers if bearer != tensor)
     return Found(tensor=tensor, earlier=earlier, since=bearers.get(tensor, 0))
+
+
+def _later_in_this_call(ledger: Ledger, wanted: str, moment: Moment) -> Named | None:
+    """The name as the rest of the call gives it, where nothing before the moment did.
+
+    An argument is told of when it is first used, and had its name all along.
+    """
+    if moment.function == MODULE or not moment.began:
+        return None
+    for named in ledger.of(Named):
+        if named.scope != moment.function or named.seq <= moment.began or canonical(named.name) != wanted:
+            continue
+        return named if named.seq > moment.seq and (not moment.ended or named.seq <= moment.ended) else None
+    return None
+
+
+def _is_argument(ledger: Ledger, wanted: str, moment: Moment, named: Named) -> bool:
+    """Whether the call had the tensor from its beginning."""
+    at = body_at(bodies_of(ledger.source(moment.path) or ""), moment.line)
+    known = ledger.tensor(named.tensor)
+    if at is None or wanted not in at[0].parameters or known is None:
+        return False
+    return known.seq <= moment.seq or known.origin not in ("created", "result")
 
 
 def _parameter(ledger: Ledger, name: str) -> TensorId | None:
@@ -100,20 +128,22 @@ def known_names(ledger: Ledger) -> dict[str, int]:
     """Every name of a tensor or module, with the event that first gave it."""
     names: dict[str, int] = {}
     for module in ledger.of(Module):
-        names.setdefault(module.path, module.seq)
-        for parameter, _ in module.parameters:
-            names.setdefault(f"{module.path}.{parameter}", module.seq)
+        if module.path:
+            names.setdefault(module.path, module.seq)
+            for parameter, _ in module.parameters:
+                names.setdefault(f"{module.path}.{parameter}", module.seq)
     for named in ledger.of(Named):
         names.setdefault(named.name, named.seq)
+    names.pop("", None)
     return names
 
 
 def _unknown(ledger: Ledger, wanted: Wanted, moment: Moment) -> str:
     """One sentence: the name is not known, or not yet, and the nearest names that are."""
     names = known_names(ledger)
-    later = {canonical(name): seq for name, seq in names.items()}.get(canonical(wanted.name), 0)
-    if later > moment.seq:
-        first = next((named for named in ledger.of(Named) if named.seq == later), None)
+    name = canonical(wanted.name)
+    if name in {canonical(known) for known in names}:
+        first = next((one for one in ledger.of(Named) if one.seq > moment.seq and canonical(one.name) == name), None)
         place = f" (it gets the name at {ledger.where(first.site)})" if first is not None else ""
         return f"{wanted.name}: no tensor has this name at {moment.text}{place}."
     if not names:

@@ -9,11 +9,11 @@ import msgspec
 from whygrad.answers.why.answer import Moment, Sentence
 from whygrad.answers.why.buffer import Buffer
 from whygrad.answers.why.computed import Values
-from whygrad.answers.why.flow import tensors_of
+from whygrad.answers.why.flow import Flow, tensors_of
 from whygrad.answers.why.passes import Pass, nodes_reached, pass_of
 from whygrad.answers.why.words import is_finite, is_zero, quoted, several
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import GradWritten, Node, NodeId, Operation
+from whygrad.ledger.events import GradWritten, Node, NodeId, NotFinite, Operation
 from whygrad.ledger.values import Number, Value, as_float
 
 SHOWN = 4
@@ -147,15 +147,10 @@ FLAT: dict[str, Callable[[OnTheWay], str]] = {
 
 def _not_finite(ledger: Ledger, written: GradWritten, moment: Moment) -> list[Sentence]:
     began = pass_of(ledger, written.backward)
-    assert began is not None
+    if began is None:
+        return []
     if not is_finite(began.began.root_value):
-        origin = _first_not_finite(ledger, began.seq)
-        if origin is not None:
-            text = (
-                f"The loss itself is not finite: {quoted(ledger, origin.site)} was the first to give NaN or infinity."
-            )
-            return [Sentence(text, (origin.seq, began.seq))]
-        return [Sentence("The loss itself is not finite.", (began.seq,))]
+        return [_loss_not_finite(ledger, began)]
     for step in _way(ledger, written, moment):
         reason = next((steep for kind, steep in STEEP.items() if step.node.name.startswith(kind)), None)
         text = reason(step) if reason is not None else ""
@@ -173,12 +168,35 @@ OVERFLOWN = (
 )
 
 
-def _first_not_finite(ledger: Ledger, before: int) -> Operation | None:
-    """The last finite-to-non-finite computation before the pass: the first in its turn of the loop."""
+def _loss_not_finite(ledger: Ledger, entry: Pass) -> Sentence:
+    """The first of the computations behind the loss that gave no finite number."""
+    start = "The loss itself is not finite"
+    told = next((event for event in ledger.of(NotFinite) if event.backward == entry.began.id), None)
+    made = _first_not_finite(ledger, entry)
+    if made is not None:
+        return Sentence(
+            f"{start}: {quoted(ledger, made.site)} was the first to give NaN or infinity.", (made.seq, entry.seq)
+        )
+    if told is not None and (node := ledger.node(told.node)) is not None:
+        first = "was the first to give NaN or infinity" if told.certain else "gave or was given NaN or infinity"
+        return Sentence(f"{start}: {quoted(ledger, node.site)} {first}.", (told.seq, entry.seq))
+    if told is not None and told.tensor is not None:
+        return Sentence(f"{start}: {ledger.describe(told.tensor)} held NaN or infinity already.", (told.seq, entry.seq))
+    return Sentence(f"{start}.", (entry.seq,))
+
+
+def _first_not_finite(ledger: Ledger, entry: Pass) -> Operation | None:
+    """The earliest computation behind the roots that gave no finite number, and was given finite ones."""
+    flow = Flow(ledger, entry.seq)
+    behind = {made.seq for root in entry.began.roots for _, made in flow.upstream(root)}
+    values = Values(ledger, Moment(seq=entry.seq, text=""))
     for operation in ledger.of(Operation):
-        if operation.seq > before:
+        if operation.seq > entry.seq:
             return None
-        if operation.value is not None and not is_finite(operation.value):
+        if operation.seq not in behind or operation.value is None or is_finite(operation.value):
+            continue
+        before = values.given_at(operation)
+        if all(is_finite(values.value(tensor, before)) for tensor in tensors_of(operation.inputs)):
             return operation
     return None
 

@@ -9,7 +9,7 @@ import msgspec
 
 from whygrad.answers.why.arithmetic import close, difference, total
 from whygrad.answers.why.expression import canonical
-from whygrad.answers.why.words import code_of, is_spelled_out, joined, short_text
+from whygrad.answers.why.words import code_of, is_finite, is_spelled_out, joined, short_text
 from whygrad.ledger import Ledger
 from whygrad.ledger.events import Contribution, GradReturned, GradWritten, Node, SiteId
 from whygrad.ledger.values import Value
@@ -19,6 +19,9 @@ SHOWN = 6
 
 USES_SHOWN = 3
 """A term that came in up to so many parts is shown as their sum."""
+
+PYTORCHS = frozenset({"BackwardHookFunctionBackward", "CheckpointFunctionBackward"})
+"""Functions of PyTorch's own that look like a user's."""
 
 _CUSTOM = re.compile(r"(\w+?)Backward$")
 
@@ -58,6 +61,8 @@ def amount(written: GradWritten) -> Value | None:
         return written.after
     came = total([part.value for part in written.contributions]) if written.contributions else None
     changed = difference(written.after, written.before)
+    if came is not None and not is_finite(changed):  # infinity less infinity tells nothing
+        return came
     return came if came is not None and (changed is None or close(changed, came)) else changed
 
 
@@ -82,7 +87,7 @@ def place_of(ledger: Ledger, part: Term) -> str:
 
 def custom_function(node: Node | None) -> str:
     """The name of the autograd.Function of the user's own that made a node; empty for PyTorch's nodes."""
-    match = _CUSTOM.fullmatch(node.name) if node is not None else None
+    match = _CUSTOM.fullmatch(node.name) if node is not None and node.name not in PYTORCHS else None
     return match[1] if match is not None else ""
 
 

@@ -34,7 +34,7 @@ def explain_unreached(
         text = f"{subject}: {backward} did not reach {owner}; the way back from {root} was cut by {cut}."
         sentences = cut_sentences(ledger, cuts)
         return f"cut: {cuts[0].cut or 'unknown'}", Sentence(text, (entry.seq, cuts[0].seq)), sentences
-    if any(way is not None for way in ways):
+    if any(way is not None for way in ways) and flow.uses.get(tensor):
         return _connected(ledger, subject, owner, tensor, entry, flow)
     return _not_used(ledger, subject, owner, tensor, entry, flow, moment)
 

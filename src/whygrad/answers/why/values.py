@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from whygrad.answers.why.answer import Answer, Moment, Sentence
-from whygrad.answers.why.computed import Values
+from whygrad.answers.why.computed import Computed, Values, Write
 from whygrad.answers.why.flow import tensors_of
 from whygrad.answers.why.words import (
     code_of,
@@ -20,7 +20,18 @@ from whygrad.answers.why.words import (
     value_text,
 )
 from whygrad.ledger import Ledger
-from whygrad.ledger.events import ModuleCalled, Operand, Operation, SiteId, StepsFolded, Tensor, TensorId
+from whygrad.ledger.events import (
+    BackwardBegan,
+    Event,
+    ModuleCalled,
+    Operand,
+    Operation,
+    PassFold,
+    SiteId,
+    StepsFolded,
+    Tensor,
+    TensorId,
+)
 from whygrad.ledger.values import Value
 
 STEPS = 6
@@ -45,7 +56,7 @@ def explain_value(ledger: Ledger, name: str, tensor: TensorId, moment: Moment) -
     folded = [fold for fold in ledger.of(StepsFolded) if since < fold.seq <= moment.seq]
     if folded:
         subject = f"{name} was {shown} when last recorded in full (step {folded[0].first - 1})"
-        sentences.append(_lightly(folded))
+        sentences.append(_lightly(ledger, name, folded))
     if write is not None and (computed is None or write.event.seq > computed.event.seq):
         reason = "written"
         text = f"{subject}: {quoted(ledger, write.event.site)} wrote it in place last ({write.by})."
@@ -76,11 +87,16 @@ def explain_value(ledger: Ledger, name: str, tensor: TensorId, moment: Moment) -
     )
 
 
-def _lightly(folded: list[StepsFolded]) -> Sentence:
-    """What is known of the steps since."""
+def _lightly(ledger: Ledger, name: str, folded: list[StepsFolded]) -> Sentence:
+    """What is known of the steps since: of several losses, what is known of the one that is asked about."""
+    losses: list[StepsFolded | PassFold] = [fold for fold in folded if not fold.passes]
+    if not losses:
+        roots = {began.site for began in ledger.of(BackwardBegan) if name in map(ledger.name, began.roots)}
+        losses = [kind for fold in folded for kind in fold.passes if kind.site in roots]
+        losses = losses or [fold for fold in folded if len(fold.passes) == 1]
     loss = ""
-    if folded[0].loss_first is not None and folded[-1].loss_last is not None:
-        loss = f"; the loss went from {number_text(folded[0].loss_first)} to {number_text(folded[-1].loss_last)}"
+    if losses and losses[0].loss_first is not None and losses[-1].loss_last is not None:
+        loss = f"; the loss went from {number_text(losses[0].loss_first)} to {number_text(losses[-1].loss_last)}"
     text = f"Steps {folded[0].first} to {folded[-1].last} were recorded lightly{loss}."
     return Sentence(text, tuple(fold.seq for fold in folded))
 
@@ -91,34 +107,55 @@ def _behind(ledger: Ledger, values: Values, last: Operation | ModuleCalled) -> l
     told: set[SiteId | None] = {last.site}
     turns = 1
     seen = {last.seq}
-    queue: list[tuple[TensorId, int]] = [(operand, last.seq) for operand in _sources(last)]
+    queue: list[tuple[TensorId, int]] = [(operand, values.given_at(last)) for operand in _sources(last)]
     for operand, before in queue:
         if len(sentences) >= STEPS or len(queue) > LOOKED_AT:
             break
         computed = values.computed(operand, before)
         value = values.value(operand, before)
+        known = ledger.tensor(operand)
+        write = values.last_write(operand, before)
+        writer = _writer(write, computed, known)
+        if writer is not None:
+            if writer.seq not in seen:
+                seen.add(writer.seq)
+                title = _said(ledger.describe(operand), value, known)
+                sentences.append(
+                    Sentence(f"{title}: {quoted(ledger, writer.site)} wrote it in place last.", (writer.seq,))
+                )
+            continue
         if computed is None or not _sources(computed.event):
-            known = ledger.tensor(operand)
-            if known is not None and known.seq not in seen:
+            if known is not None and known.seq not in seen and (known.site is None or known.site not in told):
                 seen.add(known.seq)
+                told.add(known.site)
                 sentences.append(_origin(ledger, known, value))
             continue
         event = computed.event
         if event.seq in seen:
             continue
         seen.add(event.seq)
-        queue += [(source, event.seq) for source in _sources(event)]
+        queue += [(source, values.given_at(event)) for source in _sources(event)]
         if event.site in told:
             turns += event.site == last.site
             continue
         told.add(event.site)
         name = ledger.name(operand)
-        result = _said(name or _place(ledger, event), value, ledger.tensor(operand))
+        result = _said(name or _place(ledger, event), value, known)
         way = f": {_place(ledger, event)}" if name else ""
         sentences.append(Sentence(f"{result}{way}{_with(ledger, values, event)}.", (event.seq,)))
     if turns > 1 and isinstance(last, Operation):
         sentences.insert(0, Sentence(f"{quoted(ledger, last.site)} ran {turns} times on the way to it.", (last.seq,)))
     return sentences
+
+
+def _writer(write: Write | None, computed: Computed | None, known: Tensor | None) -> Event | None:
+    """What wrote a value in place last, where no computation from recorded tensors says more of it."""
+    made = max(known.seq if known is not None else 0, computed.event.seq if computed is not None else 0)
+    if write is not None and write.event.seq > made:
+        return write.event
+    if computed is not None and isinstance(computed.event, Operation) and computed.event.in_place:
+        return None if _sources(computed.event) else computed.event
+    return None
 
 
 def _said(title: str, value: Value | None, known: Tensor | None) -> str:
@@ -158,8 +195,9 @@ def _with(ledger: Ledger, values: Values, event: Operation | ModuleCalled) -> st
 
 
 def _operands(ledger: Ledger, values: Values, event: Operation | ModuleCalled) -> Iterator[str]:
+    before = values.given_at(event)
     for title, tensor in _given(ledger, event):
-        value = values.value(tensor, event.seq)
+        value = values.value(tensor, before)
         if value is not None and is_brief(value):
             yield f"{title} = {short_text(value)}"
         elif value is not None:
@@ -173,9 +211,10 @@ def _given(ledger: Ledger, event: Operation | ModuleCalled) -> list[tuple[str, T
     if isinstance(event, ModuleCalled):
         module = ledger.module(event.module)
         tensors = [shape.tensor for shape in event.inputs if shape.tensor is not None]
+        unnamed = "its input" if len(tensors) == 1 else "its input {}"
         parameters = module.parameters if module is not None else ()
         return [
-            *((ledger.name(tensor) or "its input", tensor) for tensor in tensors),
+            *((ledger.name(tensor) or unnamed.format(number), tensor) for number, tensor in enumerate(tensors, 1)),
             *((ledger.name(tensor) or name, tensor) for name, tensor in parameters),
         ]
     return [

@@ -152,6 +152,8 @@ def origin_text(ledger: Ledger, known: Tensor) -> str:
         return "where it was made was not recorded"
     if known.origin in ("created", "result"):
         return f"{quoted(ledger, known.site)} made it"
+    if ledger.header.kind == "block" and known.origin == "unknown":
+        return "it was there already when the recording met it"
     kind = "a parameter" if known.origin == "parameter" else "a buffer" if known.origin == "buffer" else "a tensor"
     return f"it is {kind} that was first seen at {ledger.where(known.site)}"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import tensor as _tensor
 from .errors import not_covered
 from .flow import Flow
 from .modes import modes
@@ -38,6 +39,9 @@ def backward(tensors: Any, gradients: Any, retain_graph: bool | None, create_gra
         if t._edge is not None:
             t.retain_grad()
     run(tensors, gradients, retain_graph, create_graph, inputs, accumulate=True)
+
+
+_tensor.run_backward = backward
 
 
 def grad(
@@ -74,13 +78,7 @@ def grad(
     gradients = root_gradients(outputs, as_gradients(grad_outputs, len(outputs)))
     if retain_graph is None:
         retain_graph = create_graph
-    results = run(outputs, gradients, retain_graph, create_graph, wanted, accumulate=False)
-    for index, result in enumerate(results):
-        if result is None and not allow_unused:
-            raise RuntimeError(
-                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
-            )
+    results = run(outputs, gradients, retain_graph, create_graph, wanted, False, allow_unused)
     if materialize_grads:
         results = tuple(
             wrap(np.zeros(t._a.shape, t.dtype.storage)[()], t.dtype).requires_grad_(create_graph) if r is None else r
@@ -137,6 +135,7 @@ def run(
     create: bool,
     inputs: tuple[Tensor, ...] | None,
     accumulate: bool,
+    allow_unused: bool = True,
 ) -> tuple[Any, ...]:
     """Send the gradients from the roots through the graph; the gradients of `inputs` if they are only asked for."""
     edges = []
@@ -167,7 +166,14 @@ def run(
         flow.start(edges, gradients)
     finally:
         modes.grad = before
-    return flow.captured_in_order()
+    results = flow.captured_in_order()
+    for index, result in enumerate(results):
+        if result is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+    return results
 
 
 def _as(g: Tensor, root: Tensor) -> Any:

@@ -205,10 +205,19 @@ class Flow:
         lowered = [self._lower(v) for v in values]
         return lowered if several else lowered[0]
 
+    def _as_hooks_see_it(self, node: Any, index: int, value: Any, edge: Any) -> Any:
+        """A gradient in the shape and type of what it belongs to."""
+        shape, d = _metadata(*_target(edge))
+        if value.shape != shape:
+            value = fit(self.F, node, index, value, shape)
+        return self._lift(self.F.cast(value, d) if value.dtype is not (d if self.create else d.storage) else value, d)
+
     def _after_node(self, node: Any, results: Any, g: Any) -> Any:
         results = results if isinstance(results, tuple) else (results,)
-        kinds = [None if e is None else _metadata(*_target(e))[1] for e in node.edges]
-        tensors = tuple(None if k is None else self._lift(r, k) for r, k in zip(results, kinds, strict=False))
+        tensors = tuple(
+            None if edge is None or r is None else self._as_hooks_see_it(node, index, r, edge)
+            for index, (r, edge) in enumerate(zip(results, node.edges, strict=False))
+        )
         several = node.outputs is not None
         made = node.outputs if several else [(node.shape, node.dtype)]
         outputs = tuple(self._lift(v, made[i][1]) for i, v in enumerate(g if several else [g]))

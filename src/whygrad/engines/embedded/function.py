@@ -95,9 +95,9 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @staticmethod
     def rule(F: Any, node: Any, g: Any) -> Any:
-        return node._run(g)
+        return node.apply(g)
 
-    def _run(self, g: Any) -> Any:
+    def apply(self, g: Any) -> Any:
         cls = self.function
         grads = list(g) if self.outputs is not None else [g]
         kinds = self.outputs if self.outputs is not None else [(self.shape, self.dtype)]

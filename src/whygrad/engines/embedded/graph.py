@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 sequence = itertools.count()
 """Numbers nodes in the order of their making: backward runs them from the last to the first."""
 
+
+def upcoming() -> int:
+    """The number that the next node will get."""
+    return int(repr(sequence)[len("count(") : -1])  # looks without taking it
+
+
 FREED_TEXT = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
@@ -93,6 +99,8 @@ class Node:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_saved_"):
             return self._saved(name[len("_saved_") :])
+        if name.startswith("_raw_saved_"):
+            return SavedTensor(self, name[len("_raw_saved_") :])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     saved_names: tuple[str, ...] = ()
@@ -132,6 +140,31 @@ class SavedOutput:
         self.version = result._vc[0] if result._vc is not None else 0
         self.dtype = result.dtype
         self.number = number
+
+
+class SavedTensor:
+    """A slot of a node, unopened: what lies in it can be looked at (`data`) although its version moved on."""
+
+    unpack_hook = None
+
+    def __init__(self, node: Node, slot: str):
+        if slot not in node.saved_names:
+            raise AttributeError(f"'{type(node).__name__}' object has no attribute '_raw_saved_{slot}'")
+        self.held = None if node.saved is None else node.saved[node.saved_names.index(slot)]
+
+    @property
+    def data(self) -> Any:
+        """The tensor itself, or one on a saved result's memory; None for a slot that holds no tensor."""
+        from .tensor import Tensor, wrap
+
+        held = self.held
+        if isinstance(held, Tensor):
+            return held
+        if not isinstance(held, SavedOutput):
+            return None
+        out = wrap(held.array, held.dtype)
+        out._vc = held.counter
+        return out
 
 
 class AccumulateGrad(Node):

@@ -18,6 +18,9 @@ class Modes(threading.local):
     anomaly = False
     anomaly_check_nan = True
     multithreading = True
+    autocast: Any = None
+    """The type that products run in, inside `torch.autocast`."""
+    cast_weights: Any = None
 
 
 modes = Modes()
@@ -44,8 +47,8 @@ class _Scope:
     def __exit__(self, *exc: Any) -> None:
         raise NotImplementedError
 
-    def __call__(self, function: Any) -> Any:
-        if inspect.isclass(function):
+    def __call__(self, func: Any) -> Any:
+        if inspect.isclass(func):
             import warnings
 
             warnings.warn(
@@ -55,17 +58,17 @@ class _Scope:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)  # type: ignore[method-assign]
-            return function
-        if inspect.isgeneratorfunction(function):
-            return self._wrap_generator(function)
+            func.__init__ = self(func.__init__)  # type: ignore[method-assign]
+            return func
+        if inspect.isgeneratorfunction(func):
+            return self._wrap_generator(func)
 
-        @functools.wraps(function)
-        def under_mode(*args: Any, **kwargs: Any) -> Any:
+        @functools.wraps(func)
+        def decorate_context(*args: Any, **kwargs: Any) -> Any:
             with self._clone():
-                return function(*args, **kwargs)
+                return func(*args, **kwargs)
 
-        return under_mode
+        return decorate_context
 
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -102,6 +102,7 @@ class Generator:
 
 
 default_generator = Generator()
+default_generator.seed()  # a program that sets no seed draws anew in each process, as with PyTorch
 
 
 def manual_seed(seed: Any) -> Generator:

@@ -20,8 +20,6 @@ from .graph import Node, Output, RemovableHandle, public
 from .modes import modes
 from .warn import warn, warn_once
 
-np.seterr(all="ignore")  # PyTorch says nothing of overflow and 0/0; asking at every operation would double its cost
-
 _new = object.__new__
 SCALAR_WARNING = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
@@ -80,7 +78,8 @@ class Tensor:
     _retained: bool = False
     _acc_post: Any = None
     _acc_pre: Any = None
-    _backward_hooks: Any = None
+    _backward_hooks = property(lambda self: self._hooks)
+    _post_accumulate_grad_hooks = property(lambda self: self._post_hooks)
     is_cuda = is_sparse = is_quantized = is_mkldnn = is_meta = is_mps = is_nested = is_xpu = is_sparse_csr = False
     is_cpu = True
     layout = dtypes.strided
@@ -348,9 +347,7 @@ class Tensor:
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
-        from .backward import backward
-
-        backward((self,), gradient, retain_graph, create_graph, inputs=inputs)
+        run_backward((self,), gradient, retain_graph, create_graph, inputs)
 
     # --- leaving the engine -----------------------------------------------------------------------------------
 
@@ -479,6 +476,10 @@ class Tensor:
 
     def __setstate__(self, state: Any) -> None:
         not_covered("unpickling tensors of PyTorch")
+
+
+run_backward: Any = None
+"""`backward.backward`, which puts itself here."""
 
 
 def _rebuild(cls: type, array: Any, d: dtype, requires_grad: bool) -> Tensor:

@@ -40,6 +40,7 @@ def view_of(x: Tensor, a: Any, kind: str = "plain", d: Any = None) -> Tensor:
     base = x if x._view is None else x._view.base
     if not modes.grad and kind != "custom":
         kind = "inference" if modes.inference else "no_grad"
+        out._rg = x._rg  # without a node: a leaf of its own
     elif x._view is not None and x._view.kind != "plain" and kind == "plain":
         kind = x._view.kind
     out._view = View(base, kind, None)

@@ -46,11 +46,12 @@ class Target(msgspec.Struct, eq=False):
 
 
 class Arrivals(msgspec.Struct, eq=False):
-    """The targets of one pass, by their ids, and what arrived so far."""
+    """The targets of one pass, by their ids, and what arrived so far. Partial: perhaps not all feeders are known."""
 
     targets: dict[int, Target] = msgspec.field(default_factory=dict)
     arrived: Arrived = msgspec.field(default_factory=dict)
     handles: list[Any] = msgspec.field(default_factory=list)
+    is_partial: bool = False
 
     def add(self, target: Target, *, careful: bool) -> None:
         """Decide whether to listen; `careful` where another pass may write the same buffer meanwhile."""
@@ -59,7 +60,14 @@ class Arrivals(msgspec.Struct, eq=False):
         leaf_hooks = tensor._backward_hooks or tensor._post_accumulate_grad_hooks if tensor.is_leaf else None
         target.hooks = bool(leaf_hooks)
         single = len(target.feeders) + (target.given is not None) == 1
-        target.listened = careful or target.hooks or not single or known.grad_value is not None or not tensor.is_leaf
+        target.listened = (
+            careful
+            or self.is_partial
+            or target.hooks
+            or not single
+            or known.grad_value is not None
+            or not tensor.is_leaf
+        )
         self.targets[known.id] = target
 
     def unlisten(self) -> None:
@@ -110,7 +118,8 @@ class Listener:
             before=before,
             contributions=terms,
             after=after,
-            hooked=self._hooked(target, before, terms, after),
+            hooked=not arrivals.is_partial and self._hooked(target, before, terms, after),
+            partial=arrivals.is_partial,
         )
 
     def write_vanished(self, arrivals: Arrivals, target: Target, backward: BackwardId, site: int | None) -> None:
@@ -128,7 +137,8 @@ class Listener:
             before=None,
             contributions=terms,
             after=value,
-            hooked=self._hooked(target, None, terms, value),
+            hooked=not arrivals.is_partial and self._hooked(target, None, terms, value),
+            partial=arrivals.is_partial,
         )
         self.book.write(GradReset, site, tensor=known.id, to="none", by="unseen", before=value)
 

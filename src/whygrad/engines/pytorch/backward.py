@@ -125,6 +125,7 @@ class Backwards:
         nodes = [root.grad_fn if isinstance(root, self.torch.Tensor) else root.node for root in call.roots]
         walk = self.graph.walk([node for node in nodes if node is not None], site)
         entry = Pass(BackwardId(self._next()), site, call, walk)
+        entry.arrivals.is_partial = walk.is_partial
         self._aim(entry)
         self._write_began(entry, nodes)
         self._listener.listen(entry.arrivals)
@@ -236,6 +237,7 @@ class Backwards:
             inputs=tuple(self.tensors.meet(tensor, site).id for tensor in self._tensors(call.wants)) or None,
             nodes=len(entry.walk.nodes),
             leaves=entry.leaves,
+            partial=entry.walk.is_partial,
         )
 
     def _over(self, entry: Pass) -> None:
@@ -256,6 +258,8 @@ class Backwards:
             for target in entry.arrivals.targets.values():
                 self._listener.write(entry.arrivals, target, entry.id, entry.site)
                 self._listener.write_vanished(entry.arrivals, target, entry.id, entry.site)
+            if entry.walk.is_partial:
+                self._write_others(entry)
         elif result is not None:
             for tensor, gradient in zip(entry.call.wants, result, strict=False):
                 if not isinstance(tensor, self.torch.Tensor):
@@ -263,6 +267,12 @@ class Backwards:
                 target = entry.arrivals.targets[self.tensors.meet(tensor, entry.site).id]
                 value = None if gradient is None else self.reader.read(gradient)
                 self._listener.write_returned(entry.arrivals, target, value, entry.id, entry.site)
+
+    def _write_others(self, entry: Pass) -> None:
+        """Tell what a pass did to leaves that it was not seen to reach: nobody else writes buffers while it runs."""
+        for tensor, known in self.tensors.live_leaves():
+            if known.id not in entry.arrivals.targets:
+                self._listener.write(entry.arrivals, Target(tensor, known, []), entry.id, entry.site)
 
     def _tensors(self, items: tuple[Any, ...]) -> list[Any]:
         """The tensors among roots or inputs; the others are gradient edges."""

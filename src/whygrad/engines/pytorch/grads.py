@@ -43,7 +43,9 @@ class Grads:
             return
         known.grad = weakref.ref(grad)
         known.grad_version = version(grad)
-        known.grad_value = self.reader.read(grad)
+        value = known.grad_value = self.reader.read(grad)
+        if value.nan or value.inf:
+            self.reader.alert = True
 
     def observe(self, tensor: Any, known: Known, by: str, site: int | None, *, closely: bool = False) -> bool:
         """Write what happened to `tensor.grad` since it was last seen, as done by `by`. True if something did.

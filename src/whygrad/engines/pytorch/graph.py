@@ -30,6 +30,7 @@ NODE_LIMIT = 20_000
 """A graph with more nodes than this is not walked."""
 
 MARK_LIMIT = 400_000
+SPAN_LIMIT = 1000
 
 OPERAND_SLOTS = {
     "self": 0, "input": 0, "mat1": 0, "tensor1": 0, "other": 1, "mat2": 1, "vec": 1, "target": 1, "tensor2": 1,
@@ -84,6 +85,7 @@ class Marks:
             if len(self.upto) > MARK_LIMIT:
                 del self.upto[: MARK_LIMIT // 2]
                 del self.owners[: MARK_LIMIT // 2]
+                self.owners[0] = None  # whose the nodes before are is forgotten
 
     def owner(self, sequence: int, fallback: Any) -> Any:
         position = bisect_left(self.upto, sequence + 1)
@@ -100,6 +102,16 @@ class ThreadMarks:
         self.modules = Marks()
 
 
+class Spans(threading.local):
+    """What the outermost module calls of one thread made since its last backward, while recording is light: from and
+    up to which sequence number, and the site of the call. Enough to place the nodes if recording wakes before the
+    backward."""
+
+    def __init__(self) -> None:
+        self.open: tuple[int, int | None] | None = None
+        self.made: list[tuple[int, int, int | None]] = []
+
+
 class Used(msgspec.Struct, frozen=True, eq=False):
     """A tensor as an operation used it: its version and shape then."""
 
@@ -112,12 +124,14 @@ class Walk(msgspec.Struct, eq=False):
     """What a backward can reach.
 
     `leaves` maps each leaf's id to the tensor and what feeds it. `runs_python` says whether a custom
-    `autograd.Function` is among the nodes, which may do anything, even run a backward of its own.
+    `autograd.Function` is among the nodes, which may do anything, even run a backward of its own. `is_partial`: the
+    graph is larger than what was walked.
     """
 
     nodes: list[tuple[Any, Label]] = msgspec.field(default_factory=list)
     leaves: dict[TensorId, tuple[Any, list[Feeder]]] = msgspec.field(default_factory=dict)
     runs_python: bool = False
+    is_partial: bool = False
 
     def feeders(self, tensor: Any) -> list[Feeder]:
         """What sends a gradient to a tensor that is no leaf."""
@@ -144,6 +158,7 @@ class Graph:
         self._shows_data = hasattr(torch._C._autograd.SavedTensor, "data")
         self._python = torch.autograd.function.BackwardCFunction
         self._marks: dict[int, ThreadMarks] = {}
+        self.spans = Spans()
 
     def marks(self, thread: int) -> ThreadMarks:
         found = self._marks.get(thread)
@@ -164,6 +179,34 @@ class Graph:
     def mark_site(self, site: int | None) -> None:
         """Every node that this thread has made since the last mark came from `site`."""
         self.marks(threading.get_ident()).sites.add(self.sequence(), site)
+
+    def begin_span(self, site: int | None) -> None:
+        """An outermost module call begins; nobody looks inside."""
+        self.spans.open = (self.sequence(), site)
+
+    def end_span(self) -> None:
+        spans = self.spans
+        if spans.open is not None:
+            made = spans.made
+            made.append((spans.open[0], self.sequence(), spans.open[1]))
+            spans.open = None
+            if len(made) > SPAN_LIMIT:
+                del made[: SPAN_LIMIT // 2]
+
+    def mark_spans(self) -> None:
+        """Somebody looks from here on: what was made meanwhile is of the calls in the spans, else of nobody known."""
+        spans = self.spans
+        sites = self.marks(threading.get_ident()).sites
+        for begin, end, site in spans.made:
+            sites.add(begin, None)
+            sites.add(end, site)
+        spans.made.clear()
+        if spans.open is not None:
+            begin, site = spans.open
+            sites.add(begin, None)
+            sites.add(self.sequence(), site)
+            spans.open = None
+        sites.add(self.sequence(), None)
 
     def unmarked(self) -> int:
         """How many nodes this thread has made since the last mark."""
@@ -191,7 +234,8 @@ class Graph:
             node, label = stack.pop()
             order.append((node, label))
             if len(order) > NODE_LIMIT:
-                self.book.lost("a backward's graph", f"it has more than {NODE_LIMIT} nodes")
+                walk.is_partial = True
+                self._too_large()
                 break
             edges: list[Edge] = []
             for position, (following, _) in enumerate(node.next_functions):
@@ -221,19 +265,24 @@ class Graph:
             self._write(node, label, edges)
         return walk
 
-    def reach(self, roots: list[Any]) -> tuple[TensorId, ...]:
+    def reach(self, roots: list[Any]) -> list[Any]:
         """The leaves that can be reached from the grad_fns `roots`, and nothing else about the graph."""
-        leaves: list[TensorId] = []
+        leaves: list[Any] = []
         stack, seen = list(roots), set(roots)
         while stack and len(seen) <= NODE_LIMIT:
             for following, _ in stack.pop().next_functions:
                 if following is not None and following not in seen:
                     seen.add(following)
                     if self._kind(following).accumulates:
-                        leaves.append(self.tensors.meet(following.variable, None).id)
+                        leaves.append(following.variable)
                     else:
                         stack.append(following)
-        return tuple(leaves)
+        if stack:
+            self._too_large()
+        return leaves
+
+    def _too_large(self) -> None:
+        self.book.lost("a backward's graph", f"it has more than {NODE_LIMIT} nodes")
 
     def saves(self, node: Any) -> tuple[str, ...]:
         """The slots in which this kind of node keeps tensors."""

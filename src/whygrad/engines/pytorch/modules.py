@@ -12,13 +12,16 @@ from typing import Any
 from whygrad.engines.book import Book
 from whygrad.engines.pytorch.contracts import broken_contract, configured
 from whygrad.engines.pytorch.graph import Graph
-from whygrad.engines.pytorch.objects import ByIdentity, inside, names_of
+from whygrad.engines.pytorch.objects import ByIdentity, inside, names_of, plain_options
 from whygrad.engines.pytorch.tensors import Tensors
 from whygrad.engines.pytorch.values import Reader, shape
 from whygrad.engines.pytorch.writes import Writes
-from whygrad.ledger.events import ModeChanged, Module, ModuleCalled, ModuleId, Shape
+from whygrad.ledger.events import ModeChanged, Module, ModuleCalled, ModuleId, Shape, TensorId
 
 SHAPE_LIMIT = 8
+
+SLOT_LIMIT = 100
+"""A module whose parameters are replaced is written anew at most this often."""
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any], int | None]
 """A module, the arguments that its running call was given, and the site that called it (or something around it)."""
@@ -46,6 +49,9 @@ class Modules:
         self._ids: ByIdentity[ModuleId] = ByIdentity()
         self._paths: ByIdentity[str] = ByIdentity()
         self._told: ByIdentity[str] = ByIdentity()
+        self._held: ByIdentity[tuple[tuple[str, TensorId], ...]] = ByIdentity()
+        self._parents: ByIdentity[ModuleId] = ByIdentity()
+        self._replaced: ByIdentity[int] = ByIdentity()
         self._roots: dict[tuple[str, str], weakref.ref[Any]] = {}
         self._unmet: list[weakref.ref[Any]] = []
         self.running = _Running()
@@ -90,7 +96,8 @@ class Modules:
         if not named:
             return
         self._name_all()
-        for root in named:
+        named.sort(key=lambda module: (self._paths.get(module) or "").count("."))
+        for root in named:  # outer ones first: a module is told by its parent
             for _, module in list(inside(root)):
                 known = self._ids.get(module)
                 if known is None:
@@ -98,18 +105,36 @@ class Modules:
                 elif self._told.get(module) != (self._paths.get(module) or ""):
                     self._describe(module, known, site)
 
+    def parameter_set(self, module: Any, site: int | None) -> None:
+        """A parameter was put into `module`: in the place of another one, or one more."""
+        known = self._ids.get(module)
+        if known is None:
+            return
+        slots = names_of(module)["_parameters"].items()
+        held = tuple((name, self.tensors.find(tensor)) for name, tensor in slots if tensor is not None)
+        if any(entry is None for _, entry in held) or self._held.get(module) != tuple(
+            (name, entry.id) for name, entry in held if entry is not None
+        ):
+            times = self._replaced[module] = (self._replaced.get(module) or 0) + 1
+            if times <= SLOT_LIMIT:
+                self._describe(module, known, site)
+
     def _describe(self, module: Any, known: ModuleId, site: int | None) -> None:
         path = self._told[module] = self.path(module)
-        parameters = []
+        parameters: list[tuple[str, TensorId]] = []
+        buffers: list[tuple[str, TensorId]] = []
+        for inner in names_of(module).get("_modules", {}).values():
+            if inner is not None and inner not in self._parents:
+                self._parents[inner] = known
         for origin, held in (("parameter", names_of(module)["_parameters"]), ("buffer", names_of(module)["_buffers"])):
             for name, tensor in list(held.items()):
                 if tensor is None:
                     continue
                 entry = self.tensors.meet(tensor, site, origin)
-                if origin == "parameter":
-                    parameters.append((name, entry.id))
+                (parameters if origin == "parameter" else buffers).append((name, entry.id))
                 if path:
                     self.tensors.name(entry, f"{path}.{name}", "<module>", site)
+        self._held[module] = tuple(parameters)
         config = configured(module)
         self.book.write(
             Module,
@@ -119,6 +144,10 @@ class Modules:
             kind=type(module).__name__,
             parameters=tuple(parameters),
             config=config[:200],
+            options=plain_options(module),
+            buffers=tuple(buffers),
+            home=type(module).__module__,
+            parent=self._parents.get(module),
         )
 
     def enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], site: int | None) -> None:
@@ -142,7 +171,7 @@ class Modules:
             if parameter is not None and (entry := self.tensors.find(parameter)) is not None:
                 self.writes.observe(parameter, entry, type(module).__name__, site)
         outputs = self._shapes((result,), site, "result")
-        value = self.reader.small(result) if isinstance(result, self._tensor) else None
+        value = self.reader.notable(result) if isinstance(result, self._tensor) else None
         self._write(known, call, outputs=outputs, value=value)
 
     def fail(self, call: Call) -> None:

@@ -9,7 +9,15 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
+from whygrad.ledger.values import number
+
 Held = TypeVar("Held")
+
+PLAIN = frozenset({int, float, bool, str, type(None)})
+NO_OPTIONS = frozenset({"training", "call_super_init", "dump_patches"})
+TUPLE_LIMIT = 8
+OPTIONS_LIMIT = 40
+TEXT_LIMIT = 100
 
 
 class ByIdentity(Generic[Held]):
@@ -73,6 +81,25 @@ def parameters_of(module: Any) -> list[Any]:
     """The parameters of a module and of all modules inside it."""
     held = [names_of(inner).get("_parameters", {}) for _, inner in inside(module)]
     return [parameter for names in held for parameter in list(names.values()) if parameter is not None]
+
+
+def plain_options(module: Any) -> dict[str, Any]:
+    """The attributes of a module that are numbers, flags, texts or short tuples of these, as the ledger spells them."""
+    found: dict[str, Any] = {}
+    for name, value in list(names_of(module).items()):
+        if type(name) is not str or name.startswith("_") or name in NO_OPTIONS:
+            continue
+        if type(value) in PLAIN:
+            found[name] = _spelled(value)
+        elif type(value) in (tuple, list) and len(value) <= TUPLE_LIMIT and all(type(item) in PLAIN for item in value):
+            found[name] = [_spelled(item) for item in value]
+        if len(found) >= OPTIONS_LIMIT:
+            break
+    return found
+
+
+def _spelled(value: Any) -> Any:
+    return value[:TEXT_LIMIT] if isinstance(value, str) else number(value) if isinstance(value, float) else value
 
 
 def groups_of(optimizer: Any) -> list[dict[str, Any]]:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from whygrad.engines.pytorch.graph import Used
 from whygrad.engines.pytorch.tensors import Known, Tensors, version
 from whygrad.engines.pytorch.values import shape
@@ -19,8 +21,18 @@ LIST_LIMIT = 64
 WAITING_LIMIT = 64
 """Results that wait for the expression around theirs: more than one only where that expression calls itself."""
 
-Result = Known | tuple[Known, ...]
+
+class Number(msgspec.Struct, frozen=True, eq=False):
+    """A value that is no tensor: a number, a text or None."""
+
+    value: Any
+
+
+Result = Known | tuple[Known, ...] | Number
 """What an expression gave."""
+
+TRIES = 3
+"""So often a number is offered to the expression around its own, unless that asks for it."""
 
 
 class Gathered:
@@ -63,18 +75,36 @@ class Operands:
         self._looked_at = 0
         self._inner: set[int] = set()
         self._waiting = _Waiting()
+        self._offered: dict[int, int] = {}
 
     def give(self, site: int, result: Result) -> None:
         """The expression at `site` gave `result`; the expression around it, if there is one, will ask for it."""
-        if self._looked_at < len(self._places):
-            for place in self._places[self._looked_at :]:
-                self._inner.update(_children(place.operands))
-            self._looked_at = len(self._places)
-        if site in self._inner:
+        if self._is_inner(site):
             waiting = self._waiting.results.setdefault(site, [])
             waiting.append(result)
             if len(waiting) > WAITING_LIMIT:
                 del waiting[0]
+
+    def give_number(self, site: int, value: Any) -> bool:
+        """The expression at `site` gave no tensor. Returns whether the expression around it may want to know what."""
+        if not self._is_inner(site):
+            return False
+        offered = self._offered[site] = self._offered.get(site, 0) + 1
+        if offered > TRIES:
+            del self._offered[site]
+            self._waiting.results.pop(site, None)
+            return False
+        if type(value) in PLAIN:
+            self.give(site, Number(value))
+        return True
+
+    def _is_inner(self, site: int) -> bool:
+        """Whether there is an expression around `site` whose operand it is."""
+        if self._looked_at < len(self._places):
+            for place in self._places[self._looked_at :]:
+                self._inner.update(_children(place.operands))
+            self._looked_at = len(self._places)
+        return site in self._inner
 
     def take(self, site: int) -> Result | None:
         waiting = self._waiting.results.get(site)
@@ -116,6 +146,10 @@ class Operands:
             result = self.take(form.site)
             if isinstance(result, tuple):
                 return self._members(result, given, found)
+            if isinstance(result, Number):
+                self._offered[form.site] = 0
+                found.used.append(None)
+                return Operand(constant=_constant(result.value), keyword=given.keyword, code=given.code)
             if result is not None:
                 self._use(result.ref(), result, found)
                 return Operand(tensor=result.id, keyword=given.keyword, code=given.code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -15,8 +15,7 @@ from whygrad.engines.pytorch.tensors import Known, Tensors, pointer, version
 from whygrad.engines.pytorch.values import Reader, shape
 from whygrad.engines.pytorch.writes import Writes
 from whygrad.execute.sites import Child, Place, SiteTable
-from whygrad.ledger.events import Operation, TensorId
-from whygrad.ledger.values import WHOLE_LIMIT
+from whygrad.ledger.events import Operand, Operation, TensorId
 
 SITE_LIMIT = 200
 """One expression is written out at most this often (in depth `auto`)."""
@@ -67,13 +66,13 @@ class Operations:
         several = not isinstance(value, self.torch.Tensor)
         outputs = [item for _, item in self.tensors.members(value)] if several else [value]
         if not outputs or self.over(site):
-            self.graph.mark_site(site)
+            self._mark(site, names)
             self.operands.drop(place)
             if outputs:
                 self._label(outputs, site, place, Gathered(), ())
             return
         given = self.operands.gather(place, names, site)
-        self._mark(site, given)
+        self._mark(site, [tensor for tensor, _ in given.tensors])
         earlier = [self.tensors.find(output) for output in outputs]
         # a tensor that got its history since it was met: what a custom autograd.Function returned
         made = any(
@@ -122,14 +121,21 @@ class Operations:
 
     def written_in_place(self, site: int, place: Place, tensor: Any, names: tuple[Any, ...] = ()) -> None:
         """A statement wrote into `tensor` (`x[0] = 1`, `x += y`)."""
-        self.graph.mark_site(site)
+        self._mark(site, names)
         if self.over(site):
             self.operands.drop(place)
             return
         given = self.operands.gather(place, names, site)
         known = self.tensors.meet(tensor, site)
-        function = "setitem" if place.item and not place.operation else place.operation
-        self.writes.note(tensor, known, function, site)
+        if not place.item:
+            self.writes.note(tensor, known, place.operation, site)
+            self._write(site, place, [tensor], (known.id,), given, True, place.operation)
+            return
+        if given.inputs:  # what was written into is known by the write itself
+            given.inputs[0] = Operand(tensor=known.id, code=given.inputs[0].code)
+            given.wants_grad |= known.requires_grad
+        self.writes.note(tensor, known, place.operation or "setitem", site)
+        function = f"setitem_{place.operation}".rstrip("_") if place.operation else "setitem"
         self._write(site, place, [tensor], (known.id,), given, True, function)
 
     def hidden_write(self, site: int, place: Place, tensor: Any) -> None:
@@ -152,15 +158,14 @@ class Operations:
 
     # --- parts ------------------------------------------------------------------------------------
 
-    def _mark(self, site: int, given: Gathered) -> None:
+    def _mark(self, site: int, operands: Iterable[Any]) -> None:
         """The nodes made since the last mark are this expression's, but for those that its operands rest on.
 
         Those a library made before it called the user's code (a hook): they belong to the expression around that.
         """
         if self.graph.unmarked() > 1:
-            last = max(
-                (tensor.grad_fn._sequence_nr() for tensor, _ in given.tensors if tensor.grad_fn is not None), default=-1
-            )
+            histories = [item.grad_fn for item in operands if isinstance(item, self.torch.Tensor)]
+            last = max((node._sequence_nr() for node in histories if node is not None), default=-1)
             self.graph.mark_before(last, self.outer_site)
         self.graph.mark_site(site)
 
@@ -233,7 +238,7 @@ class Operations:
         function = function or self._function(place, given)
         label = self._label(outputs, site, place, given, ids, function)
         first = outputs[0]
-        value = self.reader.read(first) if first.numel() <= WHOLE_LIMIT else None
+        value = self.reader.notable(first)
         known = self.tensors.find(first)
         if known is not None and value is not None:
             known.value = (version(first), value)

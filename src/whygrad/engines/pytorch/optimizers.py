@@ -82,6 +82,7 @@ class Optimizers:
         for parameter in parameters:
             known = self.tensors.meet(parameter, site)
             self.writes.observe(parameter, known, "", site)
+            self.tensors.check_flags(parameter, known, "unseen", site)
             copied = self._copy(parameter, known) if everything or parameter.numel() <= LARGE else None
             held.append((parameter, known, copied))
 

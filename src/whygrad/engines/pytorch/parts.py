@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from whygrad.engines.book import Book
+from whygrad.engines.pytorch.aims import BackwardThing
 from whygrad.engines.pytorch.backward import Backwards
-from whygrad.engines.pytorch.depth import BackwardThing, Depth, Fold
+from whygrad.engines.pytorch.depth import Depth
+from whygrad.engines.pytorch.fold import Fold
 from whygrad.engines.pytorch.grads import Grads
 from whygrad.engines.pytorch.graph import Graph
 from whygrad.engines.pytorch.modules import Modules
+from whygrad.engines.pytorch.notfinite import NotFiniteValues
 from whygrad.engines.pytorch.operations import Operations
 from whygrad.engines.pytorch.optimizers import Optimizers
 from whygrad.engines.pytorch.tensors import Tensors
 from whygrad.engines.pytorch.values import Reader
 from whygrad.engines.pytorch.writes import Writes
 from whygrad.execute.sites import SiteTable
+from whygrad.ledger.events import Noted
 
 
 class _Busy(threading.local):
@@ -36,18 +41,22 @@ class _Busy(threading.local):
 
 
 class Parts:
-    """Everything that watches one program, once torch is imported."""
+    """Everything that watches one program, once torch is imported. `reads` and `walks` know the engine's insides."""
+
+    reads: type[Reader] = Reader
+    walks: type[Graph] = Graph
 
     def __init__(self, torch: Any, book: Book, table: SiteTable, policy: str) -> None:
         self.torch = torch
         self.book = book
         self.table = table
-        self.reader = Reader(torch)
+        self.reader = self.reads(torch)
         self.tensors = Tensors(torch, book, self.reader)
-        self.graph = Graph(torch, book, self.tensors)
+        self.graph = self.walks(torch, book, self.tensors)
         self.grads = Grads(book, self.reader, self.tensors)
         self.writes = Writes(book, self.reader, self.tensors, self.grads)
         self.backwards = Backwards(torch, book, self.reader, self.tensors, self.graph, self.grads, self.writes)
+        self.not_finite = NotFiniteValues(book, self.reader, self.tensors, self.graph)
         self.modules = Modules(torch, book, self.reader, self.tensors, self.graph, self.writes)
         self.operations = Operations(
             torch,
@@ -62,9 +71,10 @@ class Parts:
             policy == "auto",
         )
         self.optimizers = Optimizers(torch, book, self.reader, self.tensors, self.grads, self.writes)
-        self.fold = Fold(book, self.tensors, self.grads)
-        self.depth = Depth(policy, book, self.fold, self.switched)
+        self.fold = Fold(torch, book, self.tensors, self.grads, self.name_bound)
+        self.depth = Depth(policy, book, self.fold, self.switched, self.quietly)
         self.compiled = False
+        self._is_noted = False
         self.on_switch: list[Callable[[bool], None]] = []
         self._tensor = torch.Tensor
         self._plain = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -77,13 +87,17 @@ class Parts:
         self._busy = _Busy()
         self._bits: dict[object, int] = {}
         self._things: dict[tuple[int | None, int | None, int, type], BackwardThing] = {}
+        self._bound: dict[int, weakref.ref[Any]] = {}
 
     # --- safety -----------------------------------------------------------------------------------
 
     def tell(self, what: str, action: Callable[..., None], *arguments: Any) -> None:
         """Run `action` so that neither its failure nor its own operations reach the program."""
         busy = self._busy
-        if busy.on or not self.book.is_open or self._transform() is not None or self._tracing() is not None:
+        if busy.on or not self.book.is_open:
+            return
+        if self._transform() is not None or self._tracing() is not None:
+            self._note_unseen()
             return
         busy.on = True
         try:
@@ -93,6 +107,25 @@ class Parts:
             self.book.lost(what, error)
         finally:
             busy.on = False
+
+    def quietly(self, what: str, action: Callable[..., None], *arguments: Any) -> None:
+        """As `tell`, also while something is being told."""
+        if self._busy.on:
+            action(*arguments)
+        else:
+            self.tell(what, action, *arguments)
+
+    def _note_unseen(self) -> None:
+        """Say once that something runs that nobody can look into."""
+        if not self._is_noted:
+            self._is_noted = True
+            what = "torch.func (grad, vmap, jvp, ...)" if self._transform() is not None else "torch.jit.trace"
+            self.book.write(
+                Noted, self.user_site(), text=f"what runs inside {what} is not recorded, only what comes out"
+            )
+
+    def name_bound(self) -> None:
+        """Tell of what got a name while nobody looked closely."""
 
     def user_site(self) -> int | None:
         """What the user's own code is executing."""
@@ -127,7 +160,7 @@ class Parts:
             told(full)
         if full:
             self.operations.operands.forget()
-            self.graph.mark_site(None)
+            self.graph.mark_spans()
             self.graph.mark_module(None)
             self.grads.remember_all()
             for tensor, known in self.tensors.live_leaves():

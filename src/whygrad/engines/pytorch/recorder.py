@@ -6,11 +6,10 @@ The probes here decide quickly whether there is anything to tell; the telling is
 from __future__ import annotations
 
 import sys
-import weakref
 from typing import Any
 
+from whygrad.engines.pytorch.aims import BackwardThing
 from whygrad.engines.pytorch.backward import Call, Pass
-from whygrad.engines.pytorch.depth import BackwardThing
 from whygrad.engines.pytorch.objects import groups_of, inside, names_of, parameters_of
 from whygrad.engines.pytorch.usercode import UserCode
 from whygrad.ledger.events import GradModeChanged
@@ -54,6 +53,10 @@ class Recorder(UserCode):
     def _modes(self) -> list[tuple[Any, str, dict[int, bool]]]:
         return self._busy.modes
 
+    def parameter_set(self, module: Any) -> None:
+        if module is not None:
+            self.modules.parameter_set(module, self.user_site())
+
     def backward_enter(self, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         loss = self.reader.scalar(roots[0]) if len(roots) == 1 else None
         thing = self.backward_thing(roots)
@@ -62,6 +65,7 @@ class Recorder(UserCode):
         elif kwargs.get("accumulate_grad"):
             self.aim(thing, roots)
             self.fold.backward(thing, loss)
+            self.graph.spans.made.clear()
 
     def backward_thing(self, roots: Any) -> BackwardThing:
         """What tells this pass from others: its line and the line that called the function that it is in, the modules
@@ -76,18 +80,26 @@ class Recorder(UserCode):
         return thing
 
     def aim(self, thing: BackwardThing, roots: Any) -> None:
-        """Find the leaves of a pass that is only counted, once."""
-        if thing.leaves is None:
+        """Find the leaves of a pass that is only counted, where they are not known or others than before."""
+        fold = self.fold
+        if fold.aims.departed or fold.finished:
+            fold.aims.miss(self._things.values())
+        root = roots[0] if isinstance(roots[0], self._tensor) else None
+        if not thing.is_whole or fold.finished or (root is not None and not thing.leads(root)):
             nodes = [root.grad_fn for root in roots if isinstance(root, self._tensor) and root.grad_fn is not None]
-            thing.leaves = self.graph.reach(nodes)
+            fold.aim(thing, self.graph.reach(nodes), root)
 
     def backward_begin(self, thing: BackwardThing, roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         gradients, keep, create, inputs = args[0], bool(args[1]), bool(args[2]), args[3]
         accumulate = bool(kwargs.get("accumulate_grad"))
         call = Call(tuple(roots), tuple(gradients), keep, create, tuple(inputs or ()), accumulate)
         entry = self.backwards.begin(thing.site, call)
+        if entry is not None and self.reader.is_bad(roots):
+            self.not_finite.look(entry)
         if accumulate and entry is not None:
-            thing.leaves = entry.leaves
+            targets = entry.arrivals.targets.values()
+            root = roots[0] if isinstance(roots[0], self._tensor) else None
+            self.fold.aims.set(thing, [target.tensor for target in targets if target.tensor.is_leaf], root)
 
     def look_at_backward(self, thing: BackwardThing, loss: float | None) -> bool:
         full = self.depth.happening(thing, "a backward from a line, or of modules, not seen before")
@@ -102,9 +114,8 @@ class Recorder(UserCode):
         self.backwards.fail(entry, sys.exc_info()[1])
 
     def optimizer_built(self, optimizer: Any) -> None:
+        self.fold.begins(optimizer)
         self.optimizers.meet(optimizer, self.user_site())
-        held = weakref.ref(optimizer)
-        self.fold.owned[id(optimizer)] = lambda: [] if (owner := held()) is None else self.optimizers.parameters(owner)
 
     def zeroed(self, owner: Any) -> None:
         """`zero_grad` of an optimizer or a module is over."""
@@ -122,10 +133,7 @@ class Recorder(UserCode):
         return False
 
     def zeroed_lightly(self, owner: Any) -> None:
-        if isinstance(owner, self._module):
-            held = weakref.ref(owner)
-            self.fold.owned[id(owner)] = lambda: [] if (module := held()) is None else parameters_of(module)
-        self.fold.reset(id(owner))
+        self.fold.reset(owner, parameters_of if isinstance(owner, self._module) else self.optimizers.parameters)
 
     def step_enter(self, optimizer: Any) -> None:
         full = self.depth.happening(("step", id(optimizer)), f"a step of {type(optimizer).__name__}")

@@ -6,12 +6,9 @@ Torch is probed at the moment the program imports it, not before: settings that 
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 from whygrad.engines.book import Book, Sink
@@ -20,11 +17,9 @@ from whygrad.engines.pytorch.recorder import Recorder
 from whygrad.engines.pytorch.taps import Taps, message, raising_site
 from whygrad.engines.pytorch.wiring import Wiring
 from whygrad.execute import idle
+from whygrad.execute.imports import await_import, await_no_more
 from whygrad.execute.sites import SiteTable
-from whygrad.ledger.events import Ended, Environment, Raised, Warned
-
-IMPORT_FRAMES = "<frozen importlib._bootstrap_external>"
-"""Python leaves frames of this file out of the tracebacks of failed imports."""
+from whygrad.ledger.events import Ended, Environment, Noted, Raised, Warned
 
 
 class Session:
@@ -33,6 +28,10 @@ class Session:
     `taps` go into the instrumented code. `start` before the program runs, `finish` when it is over.
     """
 
+    engine = "pytorch"
+    records: type[Recorder] = Recorder
+    wires: type[Wiring] = Wiring
+
     def __init__(self, sink: Sink, table: SiteTable, depth: str = "auto") -> None:
         self.table = table
         self.book = Book(sink, table)
@@ -40,19 +39,19 @@ class Session:
         self.depth = depth
         self.probes = Probes()
         self.recorder: Recorder | None = None
-        self._finder: _Finder | None = None
         self._hooks: list[Any] = []
         self._environment: dict[str, Any] = {}
+        self._noted_fork = False
+        self._failed = False
 
     def start(self) -> None:
         self._watch_warnings()
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forked)
+            os.register_at_fork(after_in_child=self._forked, after_in_parent=self._has_forked)
         if "torch" in sys.modules:
-            self._torch_imported(sys.modules["torch"])
+            self._torch_imported(sys.modules["torch"], late=True)
         else:
-            self._finder = _Finder(self._torch_imported)
-            sys.meta_path.insert(0, self._finder)
+            await_import("torch", self._torch_imported)
 
     def finish(self, how: str, exit_code: int, error: BaseException | None = None) -> None:
         """Write what is still open, take the probes away, end the ledger."""
@@ -60,6 +59,8 @@ class Session:
         if recorder is not None:
             recorder.tell("the end of the run", recorder.finish)
             self._write_environment(recorder.torch)
+        elif "torch" in sys.modules and not self._failed:
+            self.book.lost("everything about torch", "it was imported in a way that is not followed")
         if error is not None and how in ("exception", "interrupted"):
             site = raising_site(error, self.table)
             self.book.write(Raised, site, kind=type(error).__name__, text=message(error))
@@ -76,8 +77,7 @@ class Session:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
-        if self._finder is not None and self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        await_no_more("torch")
 
     def _switched(self, full: bool) -> None:
         self.taps.idle = not full
@@ -90,25 +90,37 @@ class Session:
         if self.recorder is not None:
             self.recorder.backwards.forked()
 
+    def _has_forked(self) -> None:
+        """Say once that there is a child that is not recorded."""
+        if self._noted_fork or self.recorder is None:
+            return
+        self._noted_fork = True
+        try:
+            text = "processes that the program forks, such as the workers of a DataLoader, are not recorded"
+            self.book.write(Noted, self.recorder.user_site(), text=text)
+        except Exception as error:
+            self.book.lost("a fork", error)
+
     # --- torch ------------------------------------------------------------------------------------
 
-    def _torch_imported(self, torch: Any) -> None:
+    def _torch_imported(self, torch: Any, late: bool = False) -> None:
         try:
             self._write_environment(torch)
-            recorder = Recorder(torch, self.book, self.table, self.depth)
+            recorder = self.records(torch, self.book, self.table, self.depth)
             self.recorder = recorder
-            Wiring(torch, recorder, self.probes, self._hooks, self._uncompilable).install()
+            self.wires(torch, recorder, self.probes, self._hooks, self._uncompilable, late).install()
             recorder.on_switch.append(self._switched)
             self.taps.recorder = recorder
             if not recorder.depth.full:
                 recorder.switched(False)
         except Exception as error:
+            self._failed = True
             self.book.lost("everything about torch", error)
 
     def _write_environment(self, torch: Any) -> None:
         numpy = sys.modules.get("numpy")
         found = {
-            "engine": "pytorch",
+            "engine": self.engine,
             "version": str(torch.__version__),
             "numpy": str(getattr(numpy, "__version__", "")),
             "threads": int(torch.get_num_threads()),
@@ -154,42 +166,3 @@ class Session:
             )
         except (ProbeError, AttributeError) as error:
             self.book.lost("warnings", error)
-
-
-class _Finder:
-    """A meta path finder that lets the others find torch, and calls back when it has been imported.
-
-    It has no base class: importing that takes 8 ms.
-    """
-
-    def __init__(self, imported: Callable[[Any], None]) -> None:
-        self._imported = imported
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != "torch":
-            return None
-        for finder in sys.meta_path:
-            if finder is self:
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                loader = spec.loader
-                loader.exec_module = _calling_back(loader, self._imported, self)  # type: ignore[assignment, method-assign]
-                return spec
-        return None
-
-
-def _calling_back(loader: Any, imported: Callable[[Any], None], finder: _Finder) -> Callable[[ModuleType], None]:
-    plain = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        del loader.exec_module
-        if finder in sys.meta_path:
-            sys.meta_path.remove(finder)
-        plain(module)
-        imported(module)
-
-    exec_module.__code__ = exec_module.__code__.replace(co_filename=IMPORT_FRAMES)
-    return exec_module

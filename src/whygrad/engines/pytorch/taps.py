@@ -87,8 +87,11 @@ class Taps:
         def look(site: int, value: T) -> T:
             try:
                 recorder = state.recorder
-                if not state.idle and recorder is not None and type(value) not in scalars and recorder.depth.full:
-                    recorder.tell("a name", recorder.on_look, site, value)
+                if not state.idle and recorder is not None and recorder.depth.full:
+                    if type(value) not in scalars:
+                        recorder.tell("a name", recorder.on_look, site, value)
+                    elif kinds.get(site, 1):
+                        state._number(site, value)
             except RecursionError:
                 pass
             return value
@@ -114,13 +117,13 @@ class Taps:
                 pass
             return value
 
-        def wrote(site: int, value: Any = None) -> Any:
+        def wrote(site: int, value: Any = None, *names: Any) -> Any:
             try:
                 recorder = state.recorder
                 if recorder is not None:
                     owner = state._pending().pop(site, MISSING)
                     if owner is not MISSING:
-                        recorder.tell("a write", recorder.on_wrote, site, owner)
+                        recorder.tell("a write", recorder.on_wrote, site, owner, names)
             except RecursionError:
                 pass
             return value
@@ -207,11 +210,20 @@ class Taps:
             self._kinds[site] = 2
             if recorder is not None and recorder.depth.full:
                 recorder.tell("a value taken out", recorder.operations.taken_out, site, self.table.places[site], names)
+                recorder.operations.operands.give_number(site, value)
         elif value is None:
             self._kinds[site] = 3
             if recorder is not None and recorder.depth.full:
                 recorder.tell("an operation", recorder.on_none, site, names)
         else:
+            self._number(site, value)
+
+    def _number(self, site: int, value: Any) -> None:
+        """An expression gave no tensor; its value matters where the expression around it computes with a tensor."""
+        recorder = self.recorder
+        if recorder is not None and recorder.depth.full:
+            self._kinds[site] = 4 if recorder.operations.operands.give_number(site, value) else 0
+        elif recorder is None:
             self._kinds[site] = 0
 
     def _check(self, site: int, held: bool, values: dict[int, Any]) -> None:

@@ -24,13 +24,13 @@ class Known:
     """One tensor as it was last seen.
 
     `version` is its version counter, `value` what it held at some version, if that was read; `grad` is the buffer
-    object seen last (weakly), with its version and value;
+    object seen last (weakly), with its version and value; `form` is the dtype and device of a parameter;
     `thread` is the one that used it last, and the only one that may read its buffer unasked: PyTorch does not
     bear a reading beside what another thread's C++ code does with the same tensor.
     """
 
     __slots__ = (
-        "grad", "grad_value", "grad_version", "id", "leaf", "ref",
+        "form", "grad", "grad_value", "grad_version", "id", "leaf", "ref",
         "requires_grad", "shape", "thread", "value", "version",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class Known:
         self.grad_version = 0
         self.grad_value: Value | None = None
         self.value: tuple[int, Value] | None = None
+        self.form: tuple[Any, Any] | None = None
 
 
 class Tensors:
@@ -88,6 +89,7 @@ class Tensors:
         is_parameter = isinstance(tensor, self._parameter)
         if is_parameter:
             origin = "parameter"
+            known.form = tensor.dtype, tensor.device
         value = None
         if origin != "result" and tensor.numel() <= INPUT_LIMIT:
             value = self.reader.read(tensor, INPUT_LIMIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from whygrad.engines.pytorch.objects import parameters_of
@@ -68,14 +69,20 @@ class UserCode(Parts):
                 self.modules.bind(value, target, place.function)
         elif isinstance(value, self._optimizer):
             self.tell("a name", self.optimizers.bind, value, self.table.places[site].targets[0], site)
-        elif (
-            isinstance(value, self._tensor)
-            and self._transform() is None
-            and value.is_leaf
-            and value.requires_grad
-            and not self.operations.over(site)
-        ):
-            self.tell("a name", self._bind_tensor, site, self.table.places[site], value)
+        elif isinstance(value, self._tensor) and self._transform() is None and value.is_leaf and value.requires_grad:
+            self._bound[site] = weakref.ref(value)
+
+    def name_bound(self) -> None:
+        """The leaves that got names while recording was light, and are still there; one made anew in each step is one
+        of many, of which only the last is told."""
+        bound, self._bound = self._bound, {}
+        for site, ref in bound.items():
+            value = ref()
+            if value is not None and value.is_leaf and value.requires_grad:
+                place = self.table.places[site]
+                known = self.tensors.meet(value, site, "created")
+                for target in place.targets:
+                    self.tensors.name(known, target, place.function, site)
 
     def on_look(self, site: int, value: Any) -> None:
         place = self.table.places[site]
@@ -110,7 +117,7 @@ class UserCode(Parts):
         if known is not None:
             self.backwards.settle(owner, known)
 
-    def on_wrote(self, site: int, owner: Any) -> None:
+    def on_wrote(self, site: int, owner: Any, names: tuple[Any, ...] = ()) -> None:
         """A write through an attribute or an item of `owner` is done."""
         place = self.table.places[site]
         if not isinstance(owner, self._tensor):
@@ -126,9 +133,10 @@ class UserCode(Parts):
         elif place.attribute and place.attribute != "training":
             self.book.write(Noted, site, text=f"`{place.code}` sets an attribute that PyTorch does not know")
         elif place.item:
-            self.operations.written_in_place(site, place, owner)
+            self.operations.written_in_place(site, place, owner, names)
 
     def _wrote_other(self, site: int, place: Place, owner: Any) -> None:
+        self.operations.operands.drop(place)
         if not self.depth.full:
             return
         if isinstance(owner, self._module) and place.attribute == "training":
@@ -139,11 +147,11 @@ class UserCode(Parts):
                 self.grads.observe(leaf.ref(), leaf, "assignment", site, closely=True)
 
     def _wrote_grad(self, site: int, place: Place, owner: Any) -> None:
-        known = self.tensors.meet(owner, site)
         if not self.depth.full:
             if owner.is_leaf and (owner.grad is None or place.operation == "zero_"):
-                self.fold.reset(known.id)
+                self.fold.reset_leaf(owner)
             return
+        known = self.tensors.meet(owner, site)
         self.tensors.retain(owner, known)
         by = place.operation or "assignment"
         if by == "assignment" and owner.grad is None:

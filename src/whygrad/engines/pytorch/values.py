@@ -14,9 +14,13 @@ from whygrad.ledger.values import WHOLE_LIMIT, Number, Value, number, whole
 EXTREMES_LIMIT = 65_536
 """Of larger tensors whose elements are all finite, the norm alone is taken: two passes less over the memory."""
 
+FINITE_LIMIT = 65_536
+ALERT_LIMIT = 4_000_000
+"""Results up to so many elements are looked through for values that are not finite: the second once there was one."""
+
 
 class Reader:
-    """Reads values of tensors of one torch module."""
+    """Reads values of tensors of one torch module. `alert`: a loss or a gradient was not finite."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -28,6 +32,7 @@ class Reader:
         self._dispatch_depth = torch._C._len_torch_dispatch_stack
         self._profiling = torch.autograd._profiler_enabled
         self._plain = {torch.Tensor, torch.nn.Parameter}
+        self.alert = False
 
     def dtype(self, tensor: Any) -> str:
         return self._names.get(tensor.dtype) or str(tensor.dtype)
@@ -58,6 +63,25 @@ class Reader:
         """Every element if there are at most `limit`, else None."""
         return self.read(tensor, limit) if tensor.numel() <= limit else None
 
+    def notable(self, tensor: Any) -> Value | None:
+        """A small value, or one that is not finite; None for all others."""
+        if tensor.numel() <= WHOLE_LIMIT:
+            return self.read(tensor)
+        return self.not_finite(tensor, ALERT_LIMIT if self.alert else FINITE_LIMIT)
+
+    def not_finite(self, tensor: Any, limit: int) -> Value | None:
+        """The value if it is not finite, as far as that is seen without waiting for another device."""
+        if tensor.numel() > limit or not tensor.is_floating_point() or self._opaque(tensor):
+            return None
+        array = self._array(tensor)
+        if array is None:
+            if not self.alert or bool(self.torch.isfinite(tensor.detach()).all()):
+                return None
+        elif _is_finite(array):
+            return None
+        value = self.read(tensor)
+        return value if value.nan or value.inf else None
+
     def norm(self, tensor: Any) -> Number:
         """The Euclidean norm; `nan` or `inf` as they come."""
         if self._opaque(tensor):
@@ -67,6 +91,11 @@ class Reader:
             with self.torch.no_grad():
                 return number(float(self.torch.linalg.vector_norm(self._exact(tensor))))
         return number(_norm(array))
+
+    def is_bad(self, roots: Any) -> bool:
+        """Whether the loss that a pass begins with is not finite."""
+        loss = self.scalar(roots[0]) if len(roots) == 1 else None
+        return loss is not None and loss - loss != 0
 
     def scalar(self, tensor: Any) -> float | None:
         """The number in a one-element tensor of the CPU; None where reading would cost or be seen."""
@@ -168,6 +197,14 @@ def is_zero(value: Value) -> bool:
     if value.items is not None:
         return all(item == 0 for item in value.items)
     return value.norm == 0 and value.nan == 0
+
+
+def _is_finite(array: Any) -> bool:
+    """Whether the sum of the elements is finite: one pass over the memory. A sum that overflows is none the better."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return math.isfinite(np.add.reduce(array, axis=None))
 
 
 def _norm(array: Any) -> float:

@@ -6,11 +6,12 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from whygrad.engines.pytorch.probe import ProbeError, Probes
 from whygrad.engines.pytorch.recorder import Recorder
+from whygrad.engines.pytorch.surroundings import Surroundings
+from whygrad.execute.heap import uncollected
 from whygrad.ledger.events import Noted, Seeded
 
 
@@ -35,16 +36,30 @@ class Wiring:
     """Which of torch's functions tell what."""
 
     def __init__(
-        self, torch: Any, recorder: Recorder, probes: Probes, hooks: list[Any], uncompilable: Callable[[], None]
+        self,
+        torch: Any,
+        recorder: Recorder,
+        probes: Probes,
+        hooks: list[Any],
+        uncompilable: Callable[[], None],
+        late: bool = False,
     ) -> None:
         self.torch = torch
         self.recorder = recorder
         self.probes = probes
         self.hooks = hooks
         self.uncompilable = uncompilable
+        self.late = late
+        self._shields = sys.modules["torch._compile"].__file__
+        self._shielded: list[Any] = []
+        """Functions that `torch.compile` never reads."""
         self.book = recorder.book
 
     def install(self) -> None:
+        with uncollected():
+            self._install()
+
+    def _install(self) -> None:
         torch, recorder, tell = self.torch, self.recorder, self.recorder.tell
         module = torch.nn.Module
         self._add(module._wrapped_call_impl, *self._module_calls())
@@ -54,21 +69,17 @@ class Wiring:
             lambda owner: (owner, tell("a mode", recorder.mode_leave))[0],
             lambda: tell("a mode", recorder.mode_fail),
         )
+        slot = recorder.parameter_set
+        self._around(module.register_parameter, "a parameter", slot, lambda owner: tell("a parameter", slot, owner))
         self._add(torch.autograd.graph._engine_run_backward, *self._backwards())
         optimizer = torch.optim.Optimizer
         built = recorder.optimizer_built
         self._around(optimizer.__init__, "an optimizer", built, lambda owner: tell("an optimizer", built, owner))
-        self._around(optimizer.add_param_group, "an optimizer", self._group_added)
+        added = self._group_added
+        self._around(optimizer.add_param_group, "an optimizer", added, lambda owner: tell("an optimizer", added, owner))
         self._add(optimizer.zero_grad, *self._resets())
         self._add(module.zero_grad, *self._resets())
-        clipping = _Calls()
-        for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_"):
-            function = getattr(torch.nn.utils, name, None)
-            if function is not None:
-                self._around(function, "a change of gradients", partial(self._changed, name), calls=clipping)
-        self._around(
-            torch.amp.GradScaler.unscale_, "a change of gradients", lambda _: recorder.changed_grads("unscale_")
-        )
+        Surroundings(torch, recorder, self._add, self.late).install()
         self._around(torch.random.manual_seed, "a seed", self._seeded, self._seeded)
         self._grad_modes()
         recorder.on_switch.append(self.probes.rest)
@@ -101,18 +112,25 @@ class Wiring:
         """A light recording looks at the outermost call only, and only for something new."""
         recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
         calls = recorder.modules.running
+        begin_span, end_span = recorder.graph.begin_span, recorder.graph.end_span
 
         def enter(owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             running = calls.stack
             running.append(None)
             if depth.full:
                 tell("a module call", recorder.module_enter, owner, args, kwargs)
-            elif len(running) == 1 and recorder.root_call(owner, args):
-                tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
+            elif len(running) == 1:
+                if recorder.root_call(owner, args):
+                    tell("a module call", recorder.modules.enter, owner, args, kwargs, recorder.user_site())
+                else:
+                    begin_span(recorder.user_site())
 
         def leave(result: Any) -> Any:
             call = calls.stack.pop()
-            if call is not None and depth.full:
+            if not depth.full:
+                if not calls.stack:
+                    end_span()
+            elif call is not None:
                 tell("a module call", recorder.modules.leave, call, result)
             return result
 
@@ -128,6 +146,8 @@ class Wiring:
         recorder, tell, depth = self.recorder, self.recorder.tell, self.recorder.depth
         backwards, scalar = recorder.backwards, recorder.reader.scalar
         functions = self.torch._C._len_torch_function_stack
+        plain, spans = self.torch.Tensor, recorder.graph.spans
+        departed, finished, count = recorder.fold.aims.departed, recorder.fold.finished, recorder.fold.backward
 
         def enter(roots: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             backwards.skip()
@@ -139,9 +159,11 @@ class Wiring:
             if recorder.look_at_backward(thing, loss):
                 tell("a backward", recorder.backward_begin, thing, roots, args, kwargs)
             elif kwargs.get("accumulate_grad"):
-                if thing.leaves is None:
+                root = roots[0]
+                if not thing.is_whole or departed or finished or (type(root) is plain and not thing.leads(root)):
                     tell("a backward", recorder.aim, thing, roots)
-                recorder.fold.backward(thing, loss)
+                count(thing, loss)
+                spans.made.clear()
 
         def leave(result: Any) -> Any:
             entry = backwards.stack().pop()
@@ -178,6 +200,8 @@ class Wiring:
         return enter, leave, failed
 
     def _add(self, function: Any, before: Any, after: Any, failed: Any, rests: bool = False) -> None:
+        if getattr(function, "__code__", None) is not None and function.__code__.co_filename == self._shields:
+            self._shielded.append(inspect.unwrap(function))
         try:
             self.probes.add(function, before=before, after=after, failed=failed, rests=rests)
         except ProbeError as error:
@@ -236,9 +260,6 @@ class Wiring:
         if optimizer is not None and hasattr(optimizer, "_optimizer_step_pre_hooks"):
             self.recorder.optimizers.meet(optimizer, self.recorder.user_site())
 
-    def _changed(self, by: str, _: Any) -> None:
-        self.recorder.changed_grads(by)
-
     def _seeded(self, seed: Any) -> None:
         self.book.write(Seeded, self.recorder.user_site(), generator="torch", seed=str(seed))
 
@@ -248,8 +269,11 @@ class Wiring:
             self.uncompilable()
             return
         recorder.compiled = True
-        text = "torch.compile is used: from here on compiled code is recorded at its boundary, not inside"
+        text = (
+            "torch.compile is used: from here on compiled code is recorded at its boundary, not inside, and functions "
+            "are seen by their lines, not by their expressions"
+        )
         recorder.tell("torch.compile", lambda: self.book.write(Noted, recorder.user_site(), text=text))
-        kept = (self.torch.autograd.graph._engine_run_backward, inspect.unwrap(self.torch.compile))
+        kept = (self.torch.autograd.graph._engine_run_backward, inspect.unwrap(self.torch.compile), *self._shielded)
         self.probes.restore(keep=kept)
         self.uncompilable()

@@ -25,6 +25,8 @@ def course(buffer: Buffer) -> list[State]:
         if isinstance(step, Gap):
             before = states.pop().value if states and isinstance(states[-1].value, Gap) else None
             states.append(State(value=Gap(states=step.states + (before.states if isinstance(before, Gap) else 0))))
+        elif step.kind == "held":
+            states.append(State(value=step.after, change=step))
         else:
             if not states:
                 states.append(State(value=step.before))

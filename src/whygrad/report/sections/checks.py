@@ -6,7 +6,7 @@ from rich.text import Text
 
 from whygrad.report.parts import Assertion, Report
 from whygrad.report.sections.failures import told
-from whygrad.report.sections.words import in_code, place_cell
+from whygrad.report.sections.words import as_recorded, in_code, place_cell
 from whygrad.report.sheet import BAD, GOOD, NOTICE, Paragraph, Pen, Rows, Section, styled
 from whygrad.report.wording import say_plural
 
@@ -27,7 +27,7 @@ def checks(report: Report, pen: Pen) -> Section | None:
         parts.append((f"{failed:,} failed", BAD))
     if expected:
         parts.append((f"{say_plural(expected, 'expected failure')} (caught by the program)", NOTICE))
-    summary = Text("; ").join(styled(part) for part in parts)
+    summary = Text("; ").join([*(styled(part) for part in parts), *([noted] if (noted := as_recorded(report)) else [])])
     blocks: list[Paragraph | Rows] = []
     shown = caught if pen.verbose else caught[:ROWS]
     if shown:

@@ -67,8 +67,12 @@ def gradients(report: Report, pen: Pen, derivations: Derivations) -> Section:
 
 
 def _no_buffers(report: Report) -> str:
+    if report.run.broken:
+        return "not known: the recording broke down"
     if report.passes:
         return "no leaf received a gradient"
+    if not report.run.how:
+        return "the ledger ends before a tensor that requires grad or a backward was seen"
     return "no tensor requires grad, and no backward ran"
 
 
@@ -164,6 +168,8 @@ def _repeated_cause(first: Change, last: Change, times: str) -> Text:
 def _change(change: Change, pen: Pen) -> Text:
     if change.kind == "returned":
         return Text(f"returned {say_state(change.after)}")
+    if change.kind == "held":
+        return Text(say_state(change.after))
     if change.before is None and change.after is None:
         return Text("stays None")
     return Text(pen.arrow(say_state(change.before), say_state(change.after)))
@@ -243,7 +249,11 @@ def _derived(buffers: Sequence[Buffer], derivations: Derivations, pen: Pen) -> I
         for derivation in found if isinstance(found, Sequence) else (found,):
             status = getattr(derivation, "status", "")
             if not pen.verbose and status == "agrees" and not getattr(derivation, "symbolic", False):
-                agreeing.setdefault(buffer.title, []).extend(getattr(derivation, "places", ()))
+                compared = getattr(derivation, "compared", "")
+                part = f": {compared}" if "not finite" in compared or "kink" in compared else ""
+                agreeing.setdefault(buffer.title, []).extend(
+                    f"{place}{part}" for place in getattr(derivation, "places", ())
+                )
             elif pen.verbose or status != "not derived":
                 style = NOTICE if status == "disagrees" else ""
                 yield from (Paragraph(styled((line, style)), indent=4) for line in derivation.lines())
@@ -310,6 +320,8 @@ def _does(tally: Tally) -> Text:
         return styled("adds to what is there", (since if tally.since is not None else "", NOTICE))
     if tally.kind == "reset":
         return Text("resets it to None" if tally.last.after is None else "fills it with zeros")
+    if tally.kind == "held":
+        return Text("was there already")
     return Text("gives the gradient away, .grad left alone" if tally.kind == "returned" else "changes it in place")
 
 
@@ -326,6 +338,9 @@ def _buffer_row(buffer: Buffer, with_route: bool, pen: Pen, prefix: str = "") ->
     shape = Text(say_shape(buffer.shape) if buffer.shape else "")
     writes = [tally.last for tally in buffer.tallies if tally.last.terms]
     detail = _terms(writes[-1], pen) if writes and with_route else Text()
+    if any(tally.last.hooked for tally in buffer.tallies):
+        said = styled(("a hook replaced what arrived", NOTICE))
+        detail = joined([detail, said], "; ") if detail else said
     return name, shape, _course(buffer, pen) if _has_loop(buffer) else _spelled(buffer, pen), detail
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from whygrad.report.parts import Cut, DataWrite, Report, Switched
-from whygrad.report.sections.words import in_code, place_cell
+from whygrad.report.parts import BORN, Cut, DataWrite, Report, Switched
+from whygrad.report.sections.words import as_recorded, in_code, place_cell
 from whygrad.report.sheet import NOTICE, Paragraph, Pen, Rows, Section, styled
 from whygrad.report.wording import say_names, say_value
 
@@ -63,7 +63,7 @@ def cuts(report: Report, pen: Pen) -> Section | None:
     if len(shown) < len(told):
         blocks.append(Paragraph(Text(f"and at {len(told) - len(shown)} more places")))
     blocks.append(Rows(list(_counted(ordinary, pen))))
-    return Section("History cut", Text(), blocks)
+    return Section("History cut", as_recorded(report), blocks)
 
 
 def _something_missing(report: Report) -> bool:
@@ -82,7 +82,7 @@ def writes(report: Report, pen: Pen) -> Section | None:
     shown = [one for one in report.writes if pen.verbose or one.hidden]
     if not shown:
         return None
-    return Section("Data written in place", Text(), [Rows([_write(one, pen) for one in shown])])
+    return Section("Data written in place", as_recorded(report), [Rows([_write(one, pen) for one in shown])])
 
 
 def _cut(cut: Cut, pen: Pen) -> tuple[Text, ...]:
@@ -106,7 +106,8 @@ def _counted(cuts: list[Cut], pen: Pen) -> Iterator[tuple[Text, ...]]:
 def _switched(one: Switched) -> tuple[Text, ...]:
     more = one.times - len(one.titles)
     names = f"{one.titles[0]} and {one.times - 1} more" if more > 0 else say_names(one.titles)
-    return place_cell(one.place), Text(names), Text(f"switched {'on' if one.to else 'off'} by {one.by}")
+    how = "False when first seen" if one.by == BORN else f"switched {'on' if one.to else 'off'} by {one.by}"
+    return place_cell(one.place), Text(names), Text(how)
 
 
 def _write(one: DataWrite, pen: Pen) -> tuple[Text, ...]:

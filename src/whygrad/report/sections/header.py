@@ -12,7 +12,7 @@ ENGINES = {"pytorch": "PyTorch", "embedded": "the embedded engine"}
 
 ENDINGS = {
     "returned": "returned",
-    "exit": "called for its exit",
+    "exit": "ended by sys.exit",
     "exception": "stopped by an exception",
     "interrupted": "interrupted",
     "terminated": "terminated",
@@ -20,8 +20,13 @@ ENDINGS = {
 
 
 def header(run: Run, pen: Pen) -> list[Text]:
-    """Two lines; more where the run left something to say."""
-    lines = [_program(run), Text(", ".join(_setting(run)))]
+    """Two lines, what the recording itself lacks first of all; more where the run left something to say."""
+    lines = [_program(run)]
+    if run.broken:
+        lines.append(
+            styled((f"The recording broke down: {run.broken}. Nothing below tells what the program did.", BAD))
+        )
+    lines.append(Text(", ".join(_setting(run))))
     if run.settings_changed and pen.verbose:
         changes = "; ".join(change.replace("->", pen.glyphs.arrow) for change in run.settings_changed)
         lines.append(Text(f"changed by the program: {changes}"))
@@ -67,7 +72,7 @@ def _threads(run: Run) -> str:
 
 def _seeds(run: Run) -> str:
     if not run.seeds:
-        return "no seed was set"
+        return "no seed was set in the block" if run.kind == "block" else "no seed was set"
     return ", ".join(
         f"{seed.generator} seed {seed.seed}" + (f" (the last of {seed.times})" if seed.times > 1 else "")
         for seed in run.seeds

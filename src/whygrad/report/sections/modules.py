@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from whygrad.report.parts import Call, GradMode, ModeSwitch, ModuleEntry, Place, Report
-from whygrad.report.sections.words import in_code, place_cell
+from whygrad.report.sections.words import as_recorded, in_code, place_cell
 from whygrad.report.sheet import BAD, NOTICE, Paragraph, Pen, Rows, Section, styled
 from whygrad.report.wording import say_first_sentence, say_modules, say_names, say_plural, say_sizes, say_whole
 
@@ -25,7 +25,7 @@ def modules(report: Report, pen: Pen) -> Section | None:
     blocks: list[Paragraph | Rows] = [Rows([_row(entry, broken, pen) for entry in shown])]
     if hidden := len(entries) - len(shown):
         blocks.append(Paragraph(Text(f"and {say_plural(hidden, 'more row')}")))
-    return Section("Modules", Text(), blocks)
+    return Section("Modules", as_recorded(report), blocks)
 
 
 def grad_modes(report: Report, pen: Pen) -> Section | None:
@@ -36,7 +36,7 @@ def grad_modes(report: Report, pen: Pen) -> Section | None:
         (place_cell(one.place), in_code(one.by, pen), Text(f"grad {one.mode}{_count(one, pen)}"))
         for one in report.grad_modes
     ]
-    return Section("Grad modes", Text(), [Rows(rows)])
+    return Section("Grad modes", as_recorded(report), [Rows(rows)])
 
 
 def _row(entry: ModuleEntry, broken: Mapping[Place | None, Call], pen: Pen) -> tuple[Text, ...]:
@@ -47,12 +47,11 @@ def _row(entry: ModuleEntry, broken: Mapping[Place | None, Call], pen: Pen) -> t
         if not entry.changed:
             return where, Text(code), Text("no change"), Text()
         was, now = ("eval", "train") if entry.training else ("train", "eval")
-        return (
-            where,
-            Text(code),
-            Text(pen.arrow(was, now)),
-            Text(say_names(entry.changed, 400) if pen.verbose else say_modules(entry.changed)),
-        )
+        names = say_names(entry.changed, 400) if pen.verbose else say_modules(entry.changed)
+        idle = entry.times - entry.effective
+        if idle:
+            names += f"; {idle:,} of the {entry.times:,} calls changed nothing"
+        return where, Text(code), Text(pen.arrow(was, now)), Text(names)
     name = styled("  " * entry.depth, entry.module, _count(entry, pen))
     grad = f"grad {entry.grad_mode}"
     mode = styled("train" if entry.training else "eval", ", ", (grad, "" if entry.grad_mode == "on" else NOTICE))

@@ -60,6 +60,8 @@ def _root(one: Pass, pen: Pen) -> str:
         return one.root if " " not in one.root else ""
     first, last = say_state(one.root_first), say_state(one.root_last)
     name = f"{one.root} " if one.root and " " not in one.root else ""
+    if one.roots > 1:
+        name = f"{one.roots} roots, the first {name or 'one '}"
     return f"{name}= {first}" if first == last else f"{name}{pen.arrow(first, last)}"
 
 
@@ -77,28 +79,32 @@ def _loop(one: Loop, pen: Pen) -> tuple[Text, ...]:
     steps = "recorded lightly"
     if one.first_step:
         steps = f"steps {one.first_step:,} to {one.last_step:,}, recorded lightly"
-    return Text(steps), Text(pen.times(one.backwards)), Text(", ".join(facts))
+    return place_cell(one.place), Text(steps), Text(pen.times(one.backwards)), Text(", ".join(facts))
 
 
 def _joined_loops(loops: Sequence[Loop]) -> Sequence[Loop]:
-    """One row for all lightly recorded steps."""
+    """One row for all lightly recorded steps; one for each kind of passes, where there are several."""
+    places = list(dict.fromkeys(one.place for one in loops))
     if len(loops) < 3:
         return loops
+    return [_joined([one for one in loops if one.place == place]) for place in places]
+
+
+def _joined(loops: Sequence[Loop]) -> Loop:
     first, last = loops[0], loops[-1]
     lows = [one.loss.low for one in loops if one.loss.low is not None]
     highs = [one.loss.high for one in loops if one.loss.high is not None]
     loss = Spread(
         first=first.loss.first, last=last.loss.last, low=min(lows, default=None), high=max(highs, default=None)
     )
-    return (
-        Loop(
-            seq=first.seq,
-            first_step=first.first_step,
-            last_step=last.last_step,
-            backwards=sum(one.backwards for one in loops),
-            optimizer_steps=sum(one.optimizer_steps for one in loops),
-            loss=loss,
-        ),
+    return Loop(
+        seq=first.seq,
+        place=first.place,
+        first_step=first.first_step,
+        last_step=last.last_step,
+        backwards=sum(one.backwards for one in loops),
+        optimizer_steps=sum(one.optimizer_steps for one in loops),
+        loss=loss,
     )
 
 

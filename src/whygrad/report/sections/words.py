@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from whygrad.report.parts import Place, Term
+from whygrad.report.parts import Place, Report, Term
 from whygrad.report.sheet import CODE, PLACE, Pen, styled
 
 SIGNS = {
@@ -12,6 +12,11 @@ SIGNS = {
     "getitem": "[", "index": "[", "select": "[", "slice": "[",
 }  # fmt: skip
 """How operations look in source, where they do not look like a call."""
+
+
+def as_recorded(report: Report) -> Text:
+    """What counts mean where steps were recorded lightly: such steps count backward passes and steps alone."""
+    return Text("counted in the steps recorded in full; there were more") if report.loops else Text()
 
 
 def place_cell(place: Place | None) -> Text:

@@ -54,6 +54,7 @@ class _ConvNd(Module):
             return v if isinstance(v, str) else (v,) * n if isinstance(v, int) else tuple(v)
 
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.transposed = type(self).transposed
         self.kernel_size, self.stride, self.padding = many(kernel_size), many(stride), many(padding)
         self.dilation, self.output_padding, self.padding_mode = many(dilation), many(output_padding), padding_mode
         if isinstance(padding, str):

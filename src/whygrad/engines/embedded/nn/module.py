@@ -58,6 +58,11 @@ class Module:
     call_super_init = False
     __constants__: list[str] = []
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("torch.nn.") and "forward" in vars(cls):
+            vars(cls)["forward"].__module__ = cls.__module__  # so that tools know PyTorch's own from a user's
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and kwargs:
             raise TypeError(
@@ -237,7 +242,7 @@ class Module:
 
     # --- calling --------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if not (
             own["_forward_hooks"]
@@ -250,7 +255,7 @@ class Module:
             return self.forward(*args, **kwargs)
         return self._call_with_hooks(args, kwargs)
 
-    _call_impl = __call__
+    __call__ = _call_impl = _wrapped_call_impl
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         for number, hook in [*GlobalHooks.forward_pre.items(), *self._forward_pre_hooks.items()]:

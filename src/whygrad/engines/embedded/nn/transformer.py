@@ -13,6 +13,7 @@ from .. import dtypes
 from ..errors import not_covered
 from ..nn_parameter import Parameter
 from ..ops.activation import FUNCTIONAL as F
+from ..ops.define import TORCH
 from ..tensor import Tensor, wrap
 from ..warn import warn
 from . import init
@@ -90,18 +91,17 @@ class MultiheadAttention(Module):
             if key_padding_mask is not None:
                 key_padding_mask = key_padding_mask.unsqueeze(0)
         elif self.batch_first:
-            q, k, v = (t.transpose(1, 0) for t in (q, k, v))
+            turned = {id(t): t.transpose(1, 0) for t in (q, k, v)}  # the same tensor stays the same
+            q, k, v = (turned[id(t)] for t in (q, k, v))
         length, batch, width = q.shape
         source = k.shape[0]
         if width != self.embed_dim:
             raise AssertionError(f"was expecting embedding dimension of {self.embed_dim}, but got {width}")
-        w = self.in_proj_weight.chunk(3)
-        b = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        q, k, v = (F["linear"](t, wi, bi) for t, wi, bi in zip((q, k, v), w, b, strict=True))
+        q, k, v = _project(q, k, v, self.in_proj_weight, self.in_proj_bias)
         heads, size = self.num_heads, self.head_dim
-        q = q.contiguous().view(length, batch * heads, size).transpose(0, 1)
-        k = k.contiguous().view(source, batch * heads, size).transpose(0, 1)
-        v = v.contiguous().view(source, batch * heads, size).transpose(0, 1)
+        q = q.view(length, batch * heads, size).transpose(0, 1)
+        k = k.view(source, batch * heads, size).transpose(0, 1)
+        v = v.view(source, batch * heads, size).transpose(0, 1)
         mask = _as_float_mask(attn_mask, q.dtype)
         if mask is not None and mask.dim() == 2:
             mask = mask.unsqueeze(0)
@@ -109,16 +109,23 @@ class MultiheadAttention(Module):
         if padding is not None:
             padding = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1).reshape(batch * heads, 1, source)
             mask = padding if mask is None else mask + padding
-        scores = (q * math.sqrt(1.0 / size)).bmm(k.transpose(-2, -1))
-        if mask is not None:
-            scores = scores + mask
-        weights = scores.softmax(-1)
-        if self.dropout > 0.0 and self.training:
-            weights = F["dropout"](weights, self.dropout)
-        out = weights.bmm(v).transpose(0, 1).contiguous().view(length * batch, width)
+        dropped = self.dropout if self.training else 0.0
+        weights = None
+        if need_weights:
+            scaled, kt = q * math.sqrt(1.0 / size), k.transpose(-2, -1)
+            weights = (scaled.bmm(kt) if mask is None else TORCH["baddbmm"](mask, scaled, kt)).softmax(-1)
+            if dropped > 0.0:
+                weights = F["dropout"](weights, dropped)
+            out = weights.bmm(v).transpose(0, 1).reshape(length * batch, width)
+        else:
+            if mask is not None:
+                mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, source)
+            q, k, v = (t.view(batch, heads, n, size) for t, n in ((q, length), (k, source), (v, source)))
+            out = F["scaled_dot_product_attention"](q, k, v, mask, dropped)
+            out = out.permute(2, 0, 1, 3).reshape(batch * length, width)
         out = F["linear"](out, self.out_proj.weight, self.out_proj.bias).view(length, batch, width)
         shown = None
-        if need_weights:
+        if weights is not None:
             shown = weights.view(batch, heads, length, source)
             if average_attn_weights:
                 shown = shown.mean(1)
@@ -127,6 +134,27 @@ class MultiheadAttention(Module):
         if not batched:
             return out.squeeze(1), shown
         return (out.transpose(1, 0) if self.batch_first else out), shown
+
+
+def _project(q: Tensor, k: Tensor, v: Tensor, weight: Tensor, bias: Any) -> tuple[Tensor, ...]:
+    """Queries, keys and values: one product where they come from the same tensor."""
+    width = q.shape[-1]
+    if k is not v:
+        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        return tuple(F["linear"](t, w, b) for t, w, b in zip((q, k, v), weight.chunk(3), biases, strict=True))
+    if q is k:
+        packed = _apart(F["linear"](q, weight, bias), 3, width)
+        return packed[0], packed[1], packed[2]
+    first, rest = weight.split([width, 2 * width])
+    first_bias, rest_bias = (None, None) if bias is None else bias.split([width, 2 * width])
+    q = F["linear"](q, first, first_bias)
+    packed = _apart(F["linear"](k, rest, rest_bias), 2, width)
+    return q, packed[0], packed[1]
+
+
+def _apart(packed: Tensor, parts: int, width: int) -> Tensor:
+    """The parts of the last dimension as a first one."""
+    return packed.unflatten(-1, (parts, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
 
 
 def _as_float_mask(mask: Any, d: Any) -> Any:
@@ -291,6 +319,7 @@ class TransformerEncoder(Module):
                 why = "encoder_layer.self_attn.num_heads is odd"
             if why:
                 warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}")
+        self.use_nested_tensor, self.mask_check = enable_nested_tensor and not why, mask_check
 
     def forward(self, src: Tensor, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Tensor:
         out = src

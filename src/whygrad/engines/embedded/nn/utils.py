@@ -40,7 +40,8 @@ def get_total_norm(
 
 @no_grad()
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: Any = None) -> None:
-    grads = [p.grad for p in _many(parameters) if p.grad is not None]
+    parameters = _many(parameters)
+    grads = [p.grad for p in parameters if p.grad is not None]
     if grads:
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
         for g in grads:
@@ -55,21 +56,22 @@ def clip_grad_norm_(
     from ..warn import warn
 
     exhausted = not isinstance(parameters, (Tensor, list, tuple)) and hasattr(parameters, "__next__")
-    many = _many(parameters)
-    if exhausted and not many:
+    parameters = _many(parameters)
+    if exhausted and not parameters:
         warn("`parameters` is an empty generator, no gradient clipping will occur.")
-    grads = [p.grad for p in many if p.grad is not None]
+    grads = [p.grad for p in parameters if p.grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(many, max_norm, total)
+    clip_grads_with_norm_(parameters, max_norm, total)
     return total
 
 
 @no_grad()
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
     """Limit each entry of the gradients."""
-    for p in _many(parameters):
-        if p.grad is not None:
-            p.grad.clamp_(min=-float(clip_value), max=float(clip_value))
+    parameters = _many(parameters)
+    grads = [p.grad for p in parameters if p.grad is not None]
+    for g in grads:
+        g.clamp_(min=-float(clip_value), max=float(clip_value))
 
 
 def parameters_to_vector(parameters: Any) -> Tensor:

@@ -215,7 +215,7 @@ shaped(
     "threshold",
     "ThresholdBackward0",
     lambda a, t, v: np.where(a <= t, a.dtype.type(v), a),
-    lambda F, g, x, t, v: F.connect(F.where(x <= t, 0.0, g), x),
+    lambda F, g, x, t, v: F.threshold_backward(g, x, t),
     {"threshold": 0.0, "value": 0.0},
 )
 

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import differentiable, kernels
+from ..autocast import lowered
 from ..graph import Node, node_class
+from ..modes import modes
 from ..tensor import Tensor, brackets
 from .activation import FUNCTIONAL
 from .define import bare, finished, record, register, tracking
@@ -274,6 +276,8 @@ def _define(n: int) -> None:
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
+        if modes.autocast is not None:
+            return lowered(conv)(input, weight, bias, stride, padding, dilation, groups)
         return _convolve(f"conv{n}d", n, input, weight, bias, stride, padding, dilation, groups)
 
     def transposed(
@@ -286,6 +290,8 @@ def _define(n: int) -> None:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
+        if modes.autocast is not None:
+            return lowered(transposed)(input, weight, bias, stride, padding, output_padding, groups, dilation)
         return _convolve_transposed(
             f"conv_transpose{n}d", n, input, weight, bias, stride, padding, output_padding, groups, dilation
         )

@@ -63,9 +63,11 @@ def record(
     return node
 
 
-def record_several(cls: type[Node], outs: Any, inputs: tuple[Any, ...], saved: tuple[Any, ...] = ()) -> Node:
+def record_several(
+    cls: type[Node], outs: Any, inputs: tuple[Any, ...], saved: tuple[Any, ...] = (), holds: bool = False
+) -> Node:
     """One node for several outputs; those whose type has no gradient stay outside the graph."""
-    node = record(cls, outs[0], inputs, saved)
+    node = record(cls, outs[0], inputs, saved, holds)
     node.outputs = [(o._a.shape, o.dtype) for o in outs]
     node.shape = None
     for number, o in enumerate(outs):

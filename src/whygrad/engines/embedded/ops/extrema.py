@@ -116,7 +116,7 @@ def _extremum(name: str, reduce: Any, arg: Any, stem: str) -> Any:
             finished(indices.astype(np.int64), int64),
         )
         if tracking(input):
-            record_several(along_node, outs, (input,), (indices, a.shape, where, keepdim))
+            record_several(along_node, outs, (input,), (indices, a.shape, where, keepdim), holds=True)
         return RESULT[name](*outs)
 
     apply.__name__ = name

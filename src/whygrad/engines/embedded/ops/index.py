@@ -202,7 +202,7 @@ def _take(x: Tensor, places: list[Any]) -> Tensor:
         ) from None
     out = finished(np.array(a) if a.base is not None else a, x.dtype)
     if tracking(x):
-        record(IndexBackward0, out, (x,), (key, x._a.shape))
+        record(IndexBackward0, out, (x,), (key, x._a.shape), holds=True)
     return out
 
 
@@ -220,7 +220,7 @@ def index_add_zeros(g: Tensor, key: Any, shape: tuple[int, ...], unique: bool = 
 def read_key(x: Tensor, key: Any) -> Tensor:
     out = finished(np.array(x._a[key]), x.dtype)
     if tracking(x):
-        record(IndexBackward0, out, (x,), (key, x._a.shape))
+        record(IndexBackward0, out, (x,), (key, x._a.shape), holds=True)
     return out
 
 
@@ -309,7 +309,7 @@ def put(x: Tensor, places: list[Any], value: Tensor, accumulate: bool) -> Tensor
         a[key] = v
     out = wrap(a, x.dtype)
     if tracking(x, value):
-        record(IndexPutBackward0, out, (x, value), (key, where, accumulate))
+        record(IndexPutBackward0, out, (x, value), (key, where, accumulate), holds=True)
     return adopt(x, out)
 
 

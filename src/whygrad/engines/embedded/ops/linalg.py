@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autocast import lowered
 from ..graph import Node, node_class
+from ..modes import modes
 from ..tensor import Tensor, brackets, cpp_name
 from .define import (
     bare,
@@ -23,7 +25,7 @@ from .define import (
     tracking,
 )
 from .norms import vector_norm
-from .shape import expand, reshape
+from .shape import expand, reshape, unsafe_view
 
 LINALG: dict[str, Any] = {}
 
@@ -47,11 +49,16 @@ def _product(x: Tensor, y: Tensor) -> Tensor:
     return finished(np.matmul(bare(x), bare(y)), x.dtype)
 
 
-def _mm_rule(F: Any, node: Node, g: Any, x: Any, y: Any) -> Any:
-    """Z = X Y;  dX = G Y^T, dY = X^T G."""
+def _mm_rule(F: Any, node: Node, g: Any, x: Any, y: Any, turned: bool = False) -> Any:
+    """Z = X Y;  dX = G Y^T, dY = X^T G. `turned`: Y lies in memory by columns, and so does its gradient then."""
+    if len(g.shape) == 2:
+        return (
+            None if y is None else F.matmul(g, F.t(y)),
+            None if x is None else F.t(F.matmul(F.t(g), x)) if turned else F.matmul(F.t(x), g),
+        )
     return (
-        None if y is None else F.matmul(g, F.transpose(y, -2, -1)),
-        None if x is None else F.matmul(F.transpose(x, -2, -1), g),
+        None if y is None else F.matmul(g, F.transpose(y, 1, 2)),
+        None if x is None else F.matmul(F.transpose(x, 1, 2), g),
     )
 
 
@@ -79,8 +86,14 @@ def _recorded(cls: type[Node], out: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return out
 
 
+def _is_turned(a: Any) -> bool:
+    return a.__class__ is np.ndarray and a.flags.f_contiguous and not a.flags.c_contiguous
+
+
 @op("mm", F="mm")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    if modes.autocast is not None:
+        return lowered(mm)(input, mat2)
     check_tensor("mm", input)
     a, b = input._a, mat2._a
     if a.ndim != 2:
@@ -92,11 +105,18 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
             f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     _same_type("mm", input, mat2)
-    return _recorded(MmBackward0, _product(input, mat2), input, mat2)
+    out = _product(input, mat2)
+    if tracking(input, mat2):
+        record(
+            MmBackward0, out, (input, mat2), (input if mat2._rg else None, mat2 if input._rg else None, _is_turned(b))
+        )
+    return out
 
 
 @op("bmm", F="bmm")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    if modes.autocast is not None:
+        return lowered(bmm)(input, mat2)
     a, b = input._a, mat2._a
     if a.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor")
@@ -152,6 +172,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 @op("matmul", F="matmul")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The product, by the rules of dimensions: vectors, matrices, batches of matrices."""
+    if modes.autocast is not None:
+        return lowered(matmul)(input, other)
     check_tensor("matmul", input)
     check_tensor("matmul", other, 2, "other")
     m, n = input._a.ndim, other._a.ndim
@@ -170,7 +192,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             folded = mv(reshape(input, (-1, input._a.shape[-1])), other)
             return reshape(folded, input._a.shape[:-1])
         folded = mm(reshape(input, (math.prod(input._a.shape[:-1]), input._a.shape[-1])), other)
-        return reshape(folded, (*input._a.shape[:-1], other._a.shape[-1]))
+        return unsafe_view(folded, (*input._a.shape[:-1], other._a.shape[-1]))
     x = input if m > 1 else input.unsqueeze(0)
     y = other if n > 1 else other.unsqueeze(-1)
     a, b = x._a, y._a
@@ -183,7 +205,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     flat = math.prod(batch)
     x3 = reshape(expand(x, (*batch, *a.shape[-2:])), (flat, *a.shape[-2:]))
     y3 = reshape(expand(y, (*batch, *b.shape[-2:])), (flat, *b.shape[-2:]))
-    out = reshape(bmm(x3, y3), (*batch, a.shape[-2], b.shape[-1]))
+    out = unsafe_view(bmm(x3, y3), (*batch, a.shape[-2], b.shape[-1]))
     if m == 1:
         out = out.squeeze(-2)
     return out.squeeze(-1) if n == 1 else out
@@ -197,14 +219,11 @@ Tensor.__matmul__ = _matmul_operator
 Tensor.__imatmul__ = _matmul_operator  # type: ignore[attr-defined]
 
 
-def _addmm_rule(F: Any, node: Node, g: Any, x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+def _addmm_rule(F: Any, node: Node, g: Any, x: Any, y: Any, beta: Any, alpha: Any, turned: bool = False) -> Any:
     """Z = beta B + alpha X Y."""
     gs = g if alpha == 1 else g * alpha
-    return (
-        None if node.edges[0] is None else g if beta == 1 else g * beta,
-        None if y is None else F.matmul(gs, F.transpose(y, -2, -1)),
-        None if x is None else F.matmul(F.transpose(x, -2, -1), gs),
-    )
+    bias = None if node.edges[0] is None else g if beta == 1 else g * beta
+    return (bias, *_mm_rule(F, node, gs, x, y, turned))
 
 
 AddmmBackward0 = node_class("AddmmBackward0", _addmm_rule, ("mat1", "mat2"))
@@ -213,6 +232,8 @@ BaddbmmBackward0 = node_class("BaddbmmBackward0", _addmm_rule, ("batch1", "batch
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta input + alpha mat1 @ mat2."""
+    if modes.autocast is not None:
+        return lowered(addmm)(input, mat1, mat2, beta=beta, alpha=alpha)
     a, b = mat1._a, mat2._a
     if a.ndim != 2:
         raise RuntimeError(f"mat1 must be a matrix, got {a.ndim}-D tensor")
@@ -232,10 +253,13 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         )
     _expandable_to(input, (a.shape[0], b.shape[1]))
     r = np.matmul(bare(mat1), bare(mat2))
-    r = (r if alpha == 1 else r * alpha) + (0 if beta == 0 else bare(input) if beta == 1 else bare(input) * beta)
+    if alpha == 1 and beta == 1 and input.dtype.plain:
+        r += input._a
+    else:
+        r = (r if alpha == 1 else r * alpha) + (0 if beta == 0 else bare(input) if beta == 1 else bare(input) * beta)
     out = finished(r, input.dtype)
     if tracking(input, mat1, mat2):
-        saved = (mat1 if mat2._rg else None, mat2 if mat1._rg else None, beta, alpha)
+        saved = (mat1 if mat2._rg else None, mat2 if mat1._rg else None, beta, alpha, _is_turned(b))
         record(AddmmBackward0, out, (input, mat1, mat2), saved)
     return out
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..autocast import raised
 from ..graph import Node, node_class
 from ..tensor import Tensor, brackets
 from ..warn import warn
@@ -92,6 +93,7 @@ _huber_loss = _pairwise("HuberLossBackward0", _huber, _huber_slope)
 
 
 @functional()
+@raised
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -108,6 +110,7 @@ def mse_loss(
 
 
 @functional()
+@raised
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -124,6 +127,7 @@ def l1_loss(
 
 
 @functional()
+@raised
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -143,6 +147,7 @@ def smooth_l1_loss(
 
 
 @functional()
+@raised
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Tensor:
@@ -157,13 +162,15 @@ def huber_loss(
 # --- classes ------------------------------------------------------------------------------------------------------
 
 
-def _nll_rule(F: Any, node: Node, g: Any, places: Any, coefficients: Any, shape: Any) -> Any:
+def _nll_rule(
+    F: Any, node: Node, g: Any, x: Any, target: Any, weight: Any, places: Any, coefficients: Any, shape: Any
+) -> Any:
     """-w/total at each target's place."""
     return F.scatter_flat(g * F.constant(coefficients, g), places, shape)
 
 
-NllLossBackward0 = node_class("NllLossBackward0", _nll_rule)
-NllLoss2DBackward0 = node_class("NllLoss2DBackward0", _nll_rule)
+NllLossBackward0 = node_class("NllLossBackward0", _nll_rule, ("self", "target", "weight"))
+NllLoss2DBackward0 = node_class("NllLoss2DBackward0", _nll_rule, ("self", "target", "weight"))
 
 
 def _nll(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, reduction: str) -> Tensor:
@@ -217,18 +224,13 @@ def _nll(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int, reductio
         r, coefficients = values.sum(dtype=a.dtype) / total, np.where(valid, -w / total, a.dtype.type(0))
     out = finished(np.asarray(r, a.dtype)[()], x.dtype)
     if tracking(x):
-        node = record(
-            NllLossBackward0 if ndim <= 2 else NllLoss2DBackward0,
-            out,
-            (x,),
-            (places, coefficients, a.shape),
-            holds=True,
-        )
-        del node
+        cls = NllLossBackward0 if ndim <= 2 else NllLoss2DBackward0
+        record(cls, out, (x,), (x, target, weight, places, coefficients, a.shape))
     return out
 
 
 @functional()
+@raised
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -242,6 +244,7 @@ def nll_loss(
 
 
 @functional()
+@raised
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -316,6 +319,7 @@ BinaryCrossEntropyBackward0 = node_class("BinaryCrossEntropyBackward0", _bce_rul
 
 
 @functional()
+@raised
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -374,6 +378,7 @@ BinaryCrossEntropyWithLogitsBackward0 = node_class(
 
 
 @functional()
+@raised
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -402,6 +407,7 @@ def binary_cross_entropy_with_logits(
 
 
 @functional()
+@raised
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -425,6 +431,7 @@ def kl_div(
 
 
 @functional()
+@raised
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -473,6 +480,7 @@ def gaussian_nll_loss(
 
 
 @functional()
+@raised
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -487,6 +495,7 @@ def hinge_embedding_loss(
 
 
 @functional()
+@raised
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -506,6 +515,7 @@ def margin_ranking_loss(
 
 
 @functional()
+@raised
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -513,6 +523,7 @@ def soft_margin_loss(
 
 
 @functional()
+@raised
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -530,6 +541,7 @@ def multilabel_soft_margin_loss(
 
 
 @functional()
+@raised
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -564,6 +576,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @functional()
+@raised
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -589,6 +602,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 @functional()
+@raised
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

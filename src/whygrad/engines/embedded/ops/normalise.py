@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import differentiable, dtypes, kernels
+from ..autocast import lowered
 from ..graph import Node, node_class
 from ..modes import modes
 from ..tensor import Tensor, brackets
 from .activation import FUNCTIONAL, functional
 from .define import bare, finished, not_covered, record, register, tracking
 from .linalg import addmm, matmul, mm
-from .shape import reshape, transpose
+from .shape import reshape, unsafe_view
 
 kernels.RAW = True
 differentiable.RAW = False
@@ -24,6 +25,8 @@ differentiable.RAW = False
 @functional()
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b, through the same nodes as PyTorch's: t, then addmm or mm."""
+    if modes.autocast is not None:
+        return lowered(linear)(input, weight, bias)
     if not isinstance(input, Tensor):
         raise TypeError(f"linear(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     x = input._a
@@ -36,6 +39,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     wt = weight.t()
     if x.ndim == 0:
         raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
+    if bias is not None and x.ndim > 1 and not input.is_contiguous():
+        return matmul(input, wt).add_(bias)
     rows = math.prod(x.shape[:-1])
     flat = (
         input.unsqueeze(0)
@@ -47,7 +52,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     out = mm(flat, wt) if bias is None else addmm(bias, flat, wt)
     if x.ndim == 1 and bias is None:
         return out.squeeze(0)
-    return out.view(*x.shape[:-1], weight._a.shape[0])
+    shape = (*x.shape[:-1], weight._a.shape[0])
+    return unsafe_view(out, shape) if bias is None else out.view(*shape)
 
 
 @functional()
@@ -107,7 +113,7 @@ def embedding(
     if places.size and ((places < 0) | (places >= n)).any():
         raise IndexError("index out of range in self")
     if max_norm is not None:
-        _renormalise(weight, places, max_norm, norm_type)
+        renormalise(weight, places, max_norm, norm_type)
     out = finished(np.take(weight._a, places, axis=0), weight.dtype)
     if tracking(weight):
         record(
@@ -115,11 +121,12 @@ def embedding(
             out,
             (weight,),
             (places, weight._a.shape, -1 if padding_idx is None else padding_idx, scale_grad_by_freq),
+            holds=True,
         )
     return out
 
 
-def _renormalise(weight: Tensor, places: Any, max_norm: float, norm_type: float) -> None:
+def renormalise(weight: Tensor, places: Any, max_norm: float, norm_type: float) -> None:
     """Shrinks, in place, the rows that are read and longer than max_norm."""
     from ..views import bump
 
@@ -339,39 +346,6 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     for i in range(1, size):
         total = total + padded.narrow(1, i, channels)
     return x / (total / size * alpha + k).pow(beta)
-
-
-@functional()
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:
-    """softmax(Q K^T / sqrt(d) + mask) V."""
-    if enable_gqa:
-        not_covered("enable_gqa of scaled_dot_product_attention")
-    factor = 1 / math.sqrt(query._a.shape[-1]) if scale is None else scale
-    scores = matmul(query * factor, transpose(key, -2, -1))
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(
-                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
-            )
-        from .define import wrap
-
-        m = np.triu(np.ones(scores._a.shape[-2:], bool), 1)
-        scores = scores.masked_fill(wrap(m, dtypes.bool_), -math.inf)
-    elif attn_mask is not None:
-        scores = scores.masked_fill(~attn_mask, -math.inf) if attn_mask.dtype is dtypes.bool_ else scores + attn_mask
-    weights = scores.softmax(-1)
-    if dropout_p > 0:
-        weights = FUNCTIONAL["dropout"](weights, dropout_p, True)
-    return matmul(weights, value)
 
 
 __all__ = ["linear", "modes"]

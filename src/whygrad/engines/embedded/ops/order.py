@@ -39,7 +39,7 @@ def _selection(name: str, cls: type[Node], x: Tensor, values: Any, indices: Any,
         finished(np.ascontiguousarray(indices).astype(np.int64) if np.ndim(indices) else np.int64(indices), int64),
     )
     if tracking(x):
-        record_several(cls, outs, (x,), (indices, x._a.shape, d, keep))
+        record_several(cls, outs, (x,), (indices, x._a.shape, d, keep), holds=True)
     return RESULT[name](*outs)
 
 

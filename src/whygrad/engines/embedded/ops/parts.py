@@ -7,7 +7,7 @@ from typing import Any
 
 from ..graph import Node, node_class
 from ..modes import modes
-from ..tensor import Tensor, brackets, wrap_dim
+from ..tensor import Tensor, brackets, wrap, wrap_dim
 from ..views import view_of
 from .define import (
     op,
@@ -150,6 +150,22 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if size == 0 and n == 0:
         return split(input, [0] * chunks, dim)
     return split(input, size, dim)
+
+
+UnsafeSplitBackward0 = node_class("UnsafeSplitBackward0", _split_rule)
+
+
+@op("unsafe_chunk")
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """`chunk` for a tensor that nobody else will look at: its parts are no views."""
+    a = input._a
+    d = wrap_dim(dim, a.ndim)
+    size = (a.shape[d] + chunks - 1) // chunks
+    sizes = [min(size, a.shape[d] - i * size) for i in range(max((a.shape[d] + size - 1) // max(size, 1), 1))]
+    outs = tuple(wrap(part, input.dtype) for part in _pieces(a, d, sizes))
+    if input._rg and modes.grad:
+        record_several(UnsafeSplitBackward0, outs, (input,), (a.shape, tuple(sizes), d))
+    return outs
 
 
 @op("tensor_split")

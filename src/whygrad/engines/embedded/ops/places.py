@@ -40,7 +40,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         raise IndexError("index out of range in self")
     out = finished(np.take(a, places, axis=d) if a.ndim else np.asarray(a), input.dtype)
     if tracking(input):
-        record(IndexSelectBackward0, out, (input,), (d, places, a.shape))
+        record(IndexSelectBackward0, out, (input,), (d, places, a.shape), holds=True)
     return out
 
 
@@ -81,7 +81,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     if places.size == 0:
         out = finished(np.zeros(places.shape, input.dtype.storage), input.dtype)
         if tracking(input):
-            record(GatherBackward0, out, (input,), (d, places, a.shape))
+            record(GatherBackward0, out, (input,), (d, places, a.shape), holds=True)
         return out
     if a.ndim == 0 or places.ndim == 0:
         r = np.reshape(np.atleast_1d(a)[np.atleast_1d(places)], places.shape)
@@ -89,7 +89,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         r = kernels.gather(a, d, places)
     out = finished(r if r.ndim else r[()], input.dtype)
     if tracking(input):
-        record(GatherBackward0, out, (input,), (d, np.atleast_1d(places) if a.ndim else places, a.shape))
+        record(GatherBackward0, out, (input,), (d, np.atleast_1d(places) if a.ndim else places, a.shape), holds=True)
     return out
 
 
@@ -187,9 +187,9 @@ def _scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any, mode: 
             if mode == "multiply":
                 not_covered("the gradient of scatter with reduce='multiply'")
             cls = ScatterAddBackward0 if mode == "add" else ScatterBackward0
-            record(cls, out, (input, src), (d, places, mode, np.atleast_1d(src._a).shape))
+            record(cls, out, (input, src), (d, places, mode, np.atleast_1d(src._a).shape), holds=True)
     elif tracking(input):
-        record(ScatterBackward1, out, (input,), (d, places, mode, None))
+        record(ScatterBackward1, out, (input,), (d, places, mode, None), holds=True)
     return out
 
 
@@ -240,7 +240,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     np.add.at(a, key, source._a * a.dtype.type(alpha) if alpha != 1 else source._a)  # type: ignore[arg-type]
     out = finished(a.reshape(input._a.shape), input.dtype)
     if tracking(input, source):
-        record(IndexAddBackward0, out, (input, source), (key, alpha, source._a.shape))
+        record(IndexAddBackward0, out, (input, source), (key, alpha, source._a.shape), holds=True)
     return out
 
 
@@ -298,8 +298,8 @@ def _masked_fill_rule(F: Any, node: Node, g: Any, mask: Any) -> Any:
     return dx, (None if node.edges[1] is None else F.sum(F.where(mask, g, 0.0)))
 
 
-MaskedFillBackward0 = node_class("MaskedFillBackward0", _masked_fill_rule)
-MaskedFillBackward1 = node_class("MaskedFillBackward1", _masked_fill_rule)
+MaskedFillBackward0 = node_class("MaskedFillBackward0", _masked_fill_rule, ("mask",))
+MaskedFillBackward1 = node_class("MaskedFillBackward1", _masked_fill_rule, ("mask",))
 
 
 @op("masked_fill", F="masked_fill")
@@ -348,7 +348,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     x = input if input._a.shape == shape else input.expand(shape)
     out = finished(np.ravel(x._a)[places], input.dtype)
     if tracking(input):
-        record(MaskedSelectBackward0, out, (x,), (places, shape))
+        record(MaskedSelectBackward0, out, (x,), (places, shape), holds=True)
     return out
 
 

@@ -126,7 +126,7 @@ unary("cos", np.cos, "CosBackward0", lambda F, g, x: g * -F.sin(x), "x")
 unary("tan", np.tan, "TanBackward0", lambda F, g, r: g * (1 + r * r), "r")
 unary("sinh", np.sinh, "SinhBackward0", lambda F, g, x: g * F.cosh(x), "x")
 unary("cosh", np.cosh, "CoshBackward0", lambda F, g, x: g * F.sinh(x), "x")
-unary("tanh", np.tanh, "TanhBackward0", lambda F, g, r: g * (1 - r * r), "r")
+unary("tanh", np.tanh, "TanhBackward0", lambda F, g, r: F.tanh_backward(g, r), "r")
 unary("asin", np.arcsin, "AsinBackward0", lambda F, g, x: g * F.pow(1 - x * x, -0.5), "x", aliases=("arcsin",))
 unary("acos", np.arccos, "AcosBackward0", lambda F, g, x: g * -F.pow(1 - x * x, -0.5), "x", aliases=("arccos",))
 unary("atan", np.arctan, "AtanBackward0", lambda F, g, x: g / (x * x + 1), "x", aliases=("arctan",))
@@ -143,8 +143,8 @@ unary("log1p", np.log1p, "Log1PBackward0", lambda F, g, x: g / (x + 1), "x")
 unary("sqrt", np.sqrt, "SqrtBackward0", lambda F, g, r: g / (2 * r), "r")
 unary("rsqrt", lambda x: 1 / np.sqrt(x), "RsqrtBackward0", lambda F, g, r: -0.5 * g * F.pow(r, 3), "r")
 unary("reciprocal", lambda x: 1 / x, "ReciprocalBackward0", lambda F, g, r: -g * (r * r), "r")
-unary("sigmoid", _sigmoid, "SigmoidBackward0", lambda F, g, r: g * (1 - r) * r, "r")
-unary("relu", _relu, "ReluBackward0", lambda F, g, r: F.connect(F.where(r > 0, g, 0.0), r), "r", floats_only=False)
+unary("sigmoid", _sigmoid, "SigmoidBackward0", lambda F, g, r: F.sigmoid_backward(g, r), "r")
+unary("relu", _relu, "ReluBackward0", lambda F, g, r: F.threshold_backward(g, r, 0), "r", floats_only=False)
 unary("neg", np.negative, "NegBackward0", lambda F, g: -g, aliases=("negative",), floats_only=False)
 _neg = Tensor.neg  # type: ignore[attr-defined]
 
@@ -199,7 +199,9 @@ def _sign_pow_rule(F: Any, node: Node, g: Any, x: Any, n: Any) -> Any:
     """z = x**n;  dz/dx = n * x**(n-1); nothing flows for n = 0."""
     if n == 0:
         return F.zeros_like(g)
-    return g * (n * F.pow(x, n - 1))
+    if n == 2 and F.RAW:
+        return g * (x * 2)
+    return g * F.scaled(F.pow(x, n - 1), n)
 
 
 def _pow_both_rule(F: Any, node: Node, g: Any, x: Any, y: Any, r: Any) -> Any:
@@ -391,15 +393,18 @@ def _clamp_rule(F: Any, node: Node, g: Any, x: Any, low: Any, high: Any) -> Any:
     return dx, dlow, dhigh
 
 
-ClampBackward1 = node_class("ClampBackward1", _clamp_rule)
-ClampBackward0 = node_class("ClampBackward0", _clamp_rule)
-ClampMinBackward0 = node_class("ClampMinBackward0", _clamp_rule)
-ClampMaxBackward0 = node_class("ClampMaxBackward0", _clamp_rule)
-_CLAMP = {("n", "n"): ClampBackward1}
+ClampBackward1 = node_class("ClampBackward1", _clamp_rule, ("self", "min", "max"))
+ClampBackward0 = node_class("ClampBackward0", _clamp_rule, ("self", "min", "max"))
+ClampMinBackward0 = node_class("ClampMinBackward0", _clamp_rule, ("self", "min", "max"))
+ClampMaxBackward0 = node_class("ClampMaxBackward0", _clamp_rule, ("self", "min", "max"))
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Limit values to [min, max]; numbers or tensors."""
+    return _clamped(input, min, max, ClampBackward1)
+
+
+def _clamped(input: Tensor, min: Any, max: Any, cls: type[Node]) -> Tensor:
     check_tensor("clamp", input)
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -418,18 +423,18 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     tensors = (min if isinstance(min, Tensor) else None, max if isinstance(max, Tensor) else None)
     if tracking(input, *tensors):
         if tensors == (None, None):
-            record(ClampBackward1 if out is not None else ClampBackward0, out, (input,), (input, min, max))
+            record(cls, out, (input,), (input, min, max))
         else:
             record(ClampBackward0, out, (input, *tensors), (input, min, max))
     return out
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    return clamp(input, min=min)
+    return _clamped(input, min, None, ClampMinBackward0)
 
 
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    return clamp(input, max=max)
+    return _clamped(input, None, max, ClampMaxBackward0)
 
 
 for _name, _function in (("clamp", clamp), ("clip", clamp), ("clamp_min", clamp_min), ("clamp_max", clamp_max)):
@@ -443,7 +448,7 @@ def _where_rule(F: Any, node: Node, g: Any, condition: Any) -> Any:
     return dx, dy
 
 
-WhereBackward0 = node_class("WhereBackward0", _where_rule)
+WhereBackward0 = node_class("WhereBackward0", _where_rule, ("condition",))
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
@@ -562,4 +567,20 @@ def _connect_rule(F: Any, node: Node, g: Any) -> Any:
 
 ThresholdBackwardBackward0 = node_class("ThresholdBackwardBackward0", _connect_rule)
 differentiable.connect = connect
+
+
+def threshold_backward(g: Tensor, x: Tensor, threshold: float) -> Tensor:
+    """`g` where `x` is beyond the threshold: what the gradients of relu and threshold pass on."""
+    out = wrap(kernels.threshold_backward(g._a, x._a, threshold), g.dtype)
+    if tracking(g, x):
+        record(ThresholdBackward, out, (g, x), (x, threshold))
+    return out
+
+
+def _threshold_rule(F: Any, node: Node, g: Any, x: Any, threshold: float) -> Any:
+    return F.threshold_backward(g, x, threshold), F.zeros_like(g)
+
+
+ThresholdBackward = node_class("ThresholdBackwardBackward0", _threshold_rule, ("self",))
+differentiable.threshold_backward = threshold_backward
 __all__ = ["clamp", "maximum", "minimum", "pow_", "reciprocal_rule", "sequence", "unary", "where"]

@@ -85,7 +85,7 @@ def _max_pool(n: int, input: Tensor, k: Any, s: Any, p: Any, d: Any, ceil: bool)
 
         per = math.prod(a.shape[2:])
         base = np.arange(a.shape[0] * a.shape[1]).reshape(*a.shape[:2], *(1,) * n) * per
-        record_several(MaxPoolBackward[n], (result, indices), (x,), (places + base, a.shape))
+        record_several(MaxPoolBackward[n], (result, indices), (x,), (places + base, a.shape), holds=True)
     if unbatched:
         return result.squeeze(0), indices.squeeze(0)
     return result, indices
@@ -138,7 +138,7 @@ def _avg_pool(n: int, input: Tensor, k: Any, s: Any, p: Any, ceil: bool, include
     r = w.reshape(*a.shape[:2], math.prod(kk), *out).sum(2) / counts.astype(a.dtype)
     made = finished(r, x.dtype)
     if tracking(x):
-        record(AvgPoolBackward[n], made, (x,), (counts, a.shape[2:], kk, ss, pads, out))
+        record(AvgPoolBackward[n], made, (x,), (counts, a.shape[2:], kk, ss, pads, out), holds=True)
     return made.squeeze(0) if unbatched else made
 
 

@@ -105,6 +105,14 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return out
 
 
+def unsafe_view(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """A fresh result in another shape: nobody knows the old one, so it is no view."""
+    out = wrap(input._a.reshape(sizes), input.dtype)
+    if tracking(input):
+        record(UnsafeViewBackward0, out, (input,), (input._a.shape,))
+    return out
+
+
 register("reshape", lambda input, *shape, **k: reshape(input, *(shape or (k["shape"],))), F="reshape")
 
 
@@ -162,18 +170,48 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 @op("storage_offset", torch=False)
 def storage_offset(self: Tensor) -> int:
-    share(self)
-    owner = self._a
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    here, there = (x.__array_interface__["data"][0] for x in (self._a, owner))
-    return int((here - there) // self._a.itemsize)
+    return (address(self._a) - address(memory(self))) // int(self._a.itemsize)
+
+
+def memory(x: Tensor) -> Any:
+    """The array that owns the memory in which a tensor lies."""
+    share(x)
+    owner = x._a
+    while True:
+        base = getattr(owner.base, "base", None) if not isinstance(owner.base, np.ndarray) else owner.base
+        if not isinstance(base, np.ndarray):  # `as_strided` puts an object of its own between
+            return owner
+        owner = base
+
+
+def address(a: Any) -> int:
+    return int(a.__array_interface__["data"][0])
+
+
+class Storage:
+    """The memory that tensors share, as far as anybody needs to ask: where it lies and how large it is."""
+
+    def __init__(self, array: Any):
+        self._array = array
+
+    def data_ptr(self) -> int:
+        return address(self._array)
+
+    def nbytes(self) -> int:
+        return int(self._array.nbytes)
+
+    size = __len__ = nbytes
+
+
+@op("untyped_storage", torch=False)
+def untyped_storage(self: Tensor) -> Storage:
+    return Storage(memory(self))
 
 
 @op("data_ptr", torch=False)
 def data_ptr(self: Tensor) -> int:
     share(self)
-    return int(self._a.__array_interface__["data"][0])
+    return address(self._a)
 
 
 def _geometry(name: str, cls: type[Node], forward: Any) -> Any:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -114,8 +115,34 @@ class SGD(Optimizer):
                     else:
                         _store(buffer, buffer._a * t(momentum) + g * t(1 - group["dampening"]))
                     g = g + buffer._a * t(momentum) if group["nesterov"] else buffer._a
-                _store(p, p._a - g * t(lr))
+                _descend(p, g, t(lr))
         return loss
+
+
+class _Scratch(threading.local):
+    """One array for each shape and type that steps are computed in: fetching fresh memory costs more than the step."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[tuple[Any, Any], Any] = {}
+
+
+_scratch = _Scratch()
+_SCRATCH_LIMIT = 1 << 22
+
+
+def _descend(p: Tensor, g: Any, lr: Any) -> None:
+    """p -= lr * g, in place."""
+    a = p._a
+    if a.__class__ is not np.ndarray or not p.dtype.plain or g.shape != a.shape or a.size > _SCRATCH_LIMIT:
+        _store(p, a - g * lr)
+        return
+    key = (a.shape, a.dtype)
+    scratch = _scratch.arrays.get(key)
+    if scratch is None:
+        scratch = _scratch.arrays[key] = np.empty_like(a)
+    np.multiply(g, lr, out=scratch)
+    a -= scratch
+    bump(p)
 
 
 class _AdamLike(Optimizer):

@@ -11,7 +11,9 @@ import math
 import sys
 from typing import Any
 
+from .. import backward as _backward
 from .. import catalogue, dtypes, modes, random
+from ..autocast import autocast, get_autocast_dtype, is_autocast_enabled
 from ..dtypes import (
     Size,
     bfloat16,
@@ -49,7 +51,10 @@ from ..modes import (
 )
 from ..ops import (
     activation,
+    again,
     arithmetic,
+    attention,
+    bags,
     compare,
     convert,
     convolution,
@@ -96,6 +101,7 @@ for _d in dtypes.ALL:
 
 _SUBMODULES = frozenset(
     [
+        "_C",
         "nn",
         "optim",
         "autograd",

@@ -41,7 +41,7 @@ class Normal(Distribution):
         number = not isinstance(loc, Tensor) and not isinstance(scale, Tensor)
         loc, scale = (v if isinstance(v, Tensor) else TORCH["tensor"](float(v)) for v in (loc, scale))
         shape = broadcast_shape(loc._a.shape, scale._a.shape)
-        self.loc, self.scale = loc.expand(shape), scale.expand(shape)
+        self.loc, self.scale = (v if v._a.shape == shape else v.expand(shape) for v in (loc, scale))
         self.batch_shape = dtypes.Size(()) if number else dtypes.Size(shape)
         if validate_args is not False and (self.scale <= 0).any():
             raise ValueError(

@@ -1,4 +1,4 @@
-"""`torch.amp`: gradient scaling. Autocasting is refused."""
+"""`torch.amp`: autocasting, and gradient scaling."""
 
 from __future__ import annotations
 
@@ -7,28 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...autocast import autocast
 from ...dtypes import float32
 from ...errors import not_covered
 from ...tensor import Tensor, wrap
-
-
-class autocast:
-    """Mixed precision is not covered; `enabled=False` does nothing."""
-
-    __module__ = "torch.amp.autocast_mode"
-
-    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
-        if enabled:
-            not_covered("torch.autocast")
-
-    def __enter__(self) -> autocast:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        pass
-
-    def __call__(self, function: Any) -> Any:
-        return function
+from . import autocast_mode
 
 
 class GradScaler:
@@ -53,8 +36,9 @@ class GradScaler:
 
             warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
             self._enabled = False
-        self._scale, self._growth, self._backoff, self._interval = (
-            float(init_scale),
+        self._init_scale = float(init_scale)
+        self._scale: Tensor | None = None
+        self._growth, self._backoff, self._interval = (
             growth_factor,
             backoff_factor,
             growth_interval,
@@ -67,7 +51,13 @@ class GradScaler:
         return self._enabled
 
     def get_scale(self) -> float:
-        return self._scale if self._enabled else 1.0
+        return self._factor() if self._enabled else 1.0
+
+    def _factor(self) -> float:
+        return self._init_scale if self._scale is None else float(self._scale._a)
+
+    def _set(self, factor: float) -> None:
+        self._scale = wrap(np.float32(factor), float32)
 
     def get_growth_factor(self) -> float:
         return self._growth
@@ -82,7 +72,9 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * wrap(np.float32(self._scale), float32)
+            if self._scale is None:
+                self._set(self._init_scale)
+            return outputs * self._scale
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(o) for o in outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
@@ -94,7 +86,7 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if id(optimizer) in self._stepped:
             raise RuntimeError("unscale_() is being called after step().")
-        inverse = 1.0 / self._scale
+        inverse = 1.0 / self._factor()
         found = False
         for group in optimizer.param_groups:
             for p in group["params"]:
@@ -124,19 +116,19 @@ class GradScaler:
         if not self._enabled:
             return
         if new_scale is not None:
-            self._scale = float(new_scale)
+            self._set(float(new_scale))
         else:
             if not self._unscaled:
                 raise AssertionError("No inf checks were recorded prior to update.")
             if any(self._unscaled.values()):
-                self._scale *= self._backoff
+                self._set(self._factor() * self._backoff)
                 self._good = 0
             else:
                 self._good += 1
                 if self._good == self._interval:
-                    grown = self._scale * self._growth
+                    grown = self._factor() * self._growth
                     if math.isfinite(np.float32(grown)):
-                        self._scale = grown
+                        self._set(grown)
                     self._good = 0
         self._unscaled.clear()
         self._stepped.clear()
@@ -145,7 +137,7 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self._factor(),
             "growth_factor": self._growth,
             "backoff_factor": self._backoff,
             "growth_interval": self._interval,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,8 @@ import numpy as np
 from ... import backward as _backward
 from ...dtypes import float64
 from ...errors import not_covered
-from ...modes import no_grad
 from ...ops.factories import zeros
 from ...tensor import Tensor, wrap
-from ...warn import warn
 
 
 class GradcheckError(RuntimeError):
@@ -30,19 +29,18 @@ def _numerical(func: Any, inputs: tuple[Any, ...], x: Tensor, eps: float) -> lis
     """For each output a matrix (elements of x, elements of the output)."""
     rows: list[list[Any]] = []
     flat = x.detach().view(-1)
-    with no_grad():
-        for i in range(flat.numel()):
-            before = flat._a[i].copy()
+    for i in range(flat.numel()):
+        before = flat._a[i].copy()
 
-            def at(value: Any, i: int = i) -> list[Any]:
-                flat._a[i] = value
-                out = func(*inputs)
-                many = (out,) if isinstance(out, Tensor) else tuple(out)
-                return [np.array(o._a).ravel() for o in many if isinstance(o, Tensor) and o.dtype.kind in "fc"]
+        def at(value: Any, i: int = i) -> list[Any]:
+            flat._a[i] = value
+            out = func(*inputs)
+            many = (out,) if isinstance(out, Tensor) else tuple(out)
+            return [np.array(o._a).ravel() for o in many if isinstance(o, Tensor) and o.dtype.kind in "fc"]
 
-            high, low = at(before + before.dtype.type(eps)), at(before - before.dtype.type(eps))
-            flat._a[i] = before
-            rows.append([(h - lo) / (2 * eps) for h, lo in zip(high, low, strict=True)])
+        low, high = at(before - before.dtype.type(eps)), at(before + before.dtype.type(eps))
+        flat._a[i] = before
+        rows.append([(h - lo) / (2 * eps) for h, lo in zip(high, low, strict=True)])
     count = len(rows[0]) if rows else 0
     return [np.stack([r[k] for r in rows]) for k in range(count)]
 
@@ -96,10 +94,11 @@ def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float) -> bool
     for index, x in enumerate(args):
         if isinstance(x, Tensor) and x._rg:
             if x.dtype is not float64:
-                warn(
+                warnings.warn(
                     f"Input #{index} requires gradient and is not a double precision floating point or complex. "
                     "This check will "
-                    "likely fail if all the inputs are not of double precision floating point or complex. "
+                    "likely fail if all the inputs are not of double precision floating point or complex. ",
+                    stacklevel=2,
                 )
             diff.append(x)
             x.retain_grad()
@@ -111,21 +110,25 @@ def _check(func: Any, inputs: Any, eps: float, atol: float, rtol: float) -> bool
 
     for x in diff:
         share(x)
-    outputs = _tensors(func(*args))
-    if not outputs:
+    all_outputs = func(*args)
+    if not _tensors(all_outputs):
         for x in diff:
             for n in _numerical(func, args, x, eps):
                 if (n != 0).any():
                     raise GradcheckError("Numerical gradient for function expected to be zero")
         return True
-    all_outputs = func(*args)
     many = (all_outputs,) if isinstance(all_outputs, Tensor) else tuple(all_outputs)
     numerical = [_numerical(func, args, x, eps) for x in diff]
     floats = [o for o in many if isinstance(o, Tensor) and o.dtype.kind in "fc"]
     for i, out in enumerate(floats):
         if not out._rg:
             continue
-        analytical = _analytical(out, diff)
+        analytical, again = _analytical(out, diff), _analytical(out, diff)
+        if any((a != b).any() for a, b in zip(analytical, again, strict=True)):
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives different values, although analytical gradient matches numerical gradient."
+            )
         for j, x in enumerate(diff):
             n, a = numerical[j][i], analytical[j]
             if not np.allclose(a, n, rtol, atol, equal_nan=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ...backward import run as _engine_run_backward
 from ...errors import not_covered
 from ...graph import Node, public
 from ...tensor import Tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from ... import catalogue
@@ -11,7 +10,8 @@ from ...nn.activations import ACTIVATIONS
 from ...nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from ...nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from ...nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d
-from ...nn.layers import Bilinear, Embedding, Identity, Linear
+from ...nn.embedding import Embedding, EmbeddingBag
+from ...nn.layers import Bilinear, Identity, Linear
 from ...nn.losses import LOSSES
 from ...nn.module import Module
 from ...nn.norm import (
@@ -40,7 +40,7 @@ from ...nn.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from ...nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell
+from ...nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from ...nn.reshape import CosineSimilarity, Flatten, PairwiseDistance, PixelShuffle, Unflatten, Upsample, ZeroPad2d
 from ...nn.transformer import (
     MultiheadAttention,
@@ -50,7 +50,7 @@ from ...nn.transformer import (
     TransformerEncoderLayer,
 )
 from ...nn_parameter import Buffer, Parameter
-from . import functional, init, parameter, utils
+from . import functional, init, modules, parameter, utils
 
 globals().update(ACTIVATIONS)
 globals().update(LOSSES)
@@ -62,9 +62,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch.nn' has no attribute '{name}'")
 
 
-modules = sys.modules[__name__]
-"""`torch.nn.modules`: the same names."""
-
 __all__ = [
-    n for n in globals() if not n.startswith("_") and n not in ("annotations", "sys", "Any", "catalogue", "not_covered")
+    n for n in globals() if not n.startswith("_") and n not in ("annotations", "Any", "catalogue", "not_covered")
 ]

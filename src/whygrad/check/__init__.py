@@ -1,0 +1,1 @@
+"""Tells which published answers and outputs are not what a run shows."""
