@@ -41,7 +41,7 @@ HELP = """Why is this gradient what it is? Run an ordinary PyTorch program, unch
   whygrad run -o run.jsonl train.py       ... and keep the evidence
   whygrad show run.jsonl --html run.html  a page with the source beside it
   whygrad why train.py:9 w.grad           why has w.grad this value at line 9?
-  whygrad fix train.py                    changes that were run and put it right
+  whygrad fix train.py                    changes, tried by running them
 
 Options of a command stand before the program's name; what follows it is the program's.
 `whygrad COMMAND --help` says more about a command.

@@ -17,7 +17,7 @@ HELP = """Run what a page or a problem shows, and say where it is wrong.
 
 \b
   whygrad check problems/                problems: every option is executed
-  whygrad check README.md docs/          documents: every block runs, every output is compared
+  whygrad check README.md docs/          documents: every block runs
   whygrad check lesson.ipynb lib.py      notebooks, and docstrings
   whygrad check --update README.md       write the outputs as they are
 

@@ -8,9 +8,9 @@ HELP = """The engines that can run a program, their versions, and what the embed
 
 \b
   whygrad engines                        what is here
-  whygrad engines --missing              ... and every name that the embedded engine lacks
+  whygrad engines --missing              ... and all that the embedded one lacks
   whygrad run --engine embedded lab.py   run without PyTorch
-  whygrad run --engine both lab.py       run on both, and report where they differ
+  whygrad run --engine both lab.py       run on both, and compare
 
 Where PyTorch is installed, programs run on it. The embedded engine needs NumPy alone.
 """

@@ -21,7 +21,7 @@ HELP = """Change what is wrong, and show by running it that the change does it.
   whygrad fix train.py                   show the changes, write nothing
   whygrad fix train.py -- --epochs 1     with the program's own arguments
   whygrad fix --only WG101 train.py      only what this rule finds
-  whygrad fix --apply train.py           write them: git must hold the old text
+  whygrad fix --apply train.py           write them; git must have the old
   whygrad fix --apply --backup train.py  ... or train.py.orig keeps it
   whygrad fix -m package.train           a module
 

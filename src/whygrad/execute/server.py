@@ -62,6 +62,9 @@ def _import(engine: str) -> None:
 
     if hasattr(torch, "set_num_threads"):
         torch.set_num_threads(1)
+    torch.manual_seed(0)  # draws nothing, and imports what every child would import for it
+    with contextlib.suppress(ImportError):
+        import numpy.random  # noqa: F401
     import torch.nn
     import torch.optim
 

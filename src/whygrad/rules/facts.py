@@ -335,7 +335,14 @@ class Facts:
         return {tensor: tuple(owners) for tensor, owners in found.items()}
 
     def steps_of(self, optimizer: OptimizerId) -> Iterator[OptimizerStepped]:
-        return (step for step in self.of(OptimizerStepped) if step.optimizer == optimizer)
+        return iter(self._stepped.get(optimizer, ()))
+
+    @cached_property
+    def _stepped(self) -> dict[OptimizerId, list[OptimizerStepped]]:
+        found: dict[OptimizerId, list[OptimizerStepped]] = {}
+        for step in self.of(OptimizerStepped):
+            found.setdefault(step.optimizer, []).append(step)
+        return found
 
     def resets_of(self, tensor: TensorId) -> Iterator[GradReset]:
         return (event for event in self.history(tensor) if isinstance(event, GradReset))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from functools import lru_cache
+from itertools import islice
 
 import msgspec
 
@@ -20,6 +21,7 @@ from whygrad.ledger.events import (
 )
 from whygrad.ledger.values import Value, as_float
 from whygrad.rules.facts import Facts
+from whygrad.rules.memo import once
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -34,7 +36,7 @@ class Use(msgspec.Struct, frozen=True):
     moved: bool
 
 
-@lru_cache(maxsize=1)
+@once
 def uses(facts: Facts) -> dict[TensorId, list[Use]]:
     """Every use of each tensor's buffer, in order."""
     found: dict[TensorId, list[Use]] = {}
@@ -72,7 +74,33 @@ Buffer = GradWritten | GradReset | GradChanged
 
 def history_between(facts: Facts, tensor: TensorId, after: int, before: int) -> Iterator[Buffer]:
     """What happened to a buffer between two events."""
-    return (event for event in facts.history(tensor) if after < event.seq < before)
+    events = histories(facts).get(tensor, [])
+    start = bisect_right(events, after, key=_seq)
+    for event in islice(events, start, None):
+        if event.seq >= before:
+            return
+        yield event
+
+
+def back_from(facts: Facts, tensor: TensorId, before: int) -> Iterator[Buffer]:
+    """What happened to a buffer before an event, the latest first."""
+    events = histories(facts).get(tensor, [])
+    for index in range(bisect_left(events, before, key=_seq) - 1, -1, -1):
+        yield events[index]
+
+
+@once
+def histories(facts: Facts) -> dict[TensorId, list[Buffer]]:
+    """What happened to each buffer, in order."""
+    found: dict[TensorId, list[Buffer]] = {}
+    for event in facts.events:
+        if isinstance(event, (GradWritten, GradReset, GradChanged)):
+            found.setdefault(event.tensor, []).append(event)
+    return found
+
+
+def _seq(event: Buffer) -> int:
+    return event.seq
 
 
 def is_zero(value: Value | None) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import math
-from functools import lru_cache
 
 import msgspec
 
 from whygrad.ledger.events import Module, ModuleCalled, Operand, Operation, TensorId
 from whygrad.ledger.values import Value, as_float
 from whygrad.rules.facts import Facts
+from whygrad.rules.memo import once
 from whygrad.rules.syntax import argument, calls, dotted, number_of
 
 FUNCTIONS = ("cross_entropy", "nll_loss")
@@ -51,7 +51,7 @@ class LossCall(msgspec.Struct, frozen=True):
         return {target for target in self.targets or () if target != self.ignored}
 
 
-@lru_cache(maxsize=1)
+@once
 def loss_calls(facts: Facts) -> tuple[LossCall, ...]:
     """Every such call, in order."""
     found: list[LossCall] = []

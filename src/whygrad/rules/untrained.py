@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import msgspec
 
 from whygrad.ledger.events import (
@@ -18,6 +16,7 @@ from whygrad.ledger.events import (
     TensorId,
 )
 from whygrad.rules.facts import Facts
+from whygrad.rules.memo import once
 
 
 class Untrained(msgspec.Struct, frozen=True):
@@ -31,7 +30,7 @@ class Untrained(msgspec.Struct, frozen=True):
     beside: Optimizer
 
 
-@lru_cache(maxsize=1)
+@once
 def untrained(facts: Facts) -> tuple[Untrained, ...]:
     """Every such leaf, in the order in which they got gradients."""
     stepped = {step.optimizer: step for step in facts.of(OptimizerStepped)}
@@ -62,7 +61,7 @@ def thawed_by(facts: Facts, tensor: TensorId, after: int) -> RequiresGradChanged
     return changes[0] if changes else None
 
 
-@lru_cache(maxsize=1)
+@once
 def descriptions(facts: Facts) -> dict[ModuleId, list[Module]]:
     """How each module was described, in order: again whenever it got another path or other parameters."""
     told: dict[ModuleId, list[Module]] = {}

@@ -19,6 +19,22 @@ ALERT_LIMIT = 4_000_000
 """Results up to so many elements are looked through for values that are not finite: the second once there was one."""
 
 
+class _Lent:
+    """A tensor's memory as NumPy takes it (the DLPack protocol of the Python array API standard)."""
+
+    __slots__ = ("_capsule", "_tensor")
+
+    def __init__(self, capsule: Any, tensor: Any) -> None:
+        self._capsule = capsule
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule(self._tensor)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 class Reader:
     """Reads values of tensors of one torch module. `alert`: a loss or a gradient was not finite."""
 
@@ -28,6 +44,7 @@ class Reader:
         self._half = {torch.bfloat16, torch.float16}
         self._arrays = {torch.float32, torch.float64}
         self._strided = torch.strided
+        self._capsule = getattr(torch._C, "_to_dlpack", None)
         self._transform = torch._C._functorch.peek_interpreter_stack
         self._dispatch_depth = torch._C._len_torch_dispatch_stack
         self._profiling = torch.autograd._profiler_enabled
@@ -143,13 +160,22 @@ class Reader:
             return True
         if type(tensor) not in self._plain and not _same_as_plain(tensor, self.torch):
             return True
-        return tensor.is_meta or tensor.layout is not self._strided or tensor.is_quantized or tensor.is_nested
+        if tensor.is_meta or tensor.layout is not self._strided or tensor.is_quantized or tensor.is_nested:
+            return True
+        return self._capsule is not None and not tensor.untyped_storage().nbytes() and tensor.numel() > 0
 
     def _array(self, tensor: Any) -> Any:
-        """A NumPy view of a real tensor of the CPU, else None."""
+        """A NumPy view of a real tensor of the CPU, else None.
+
+        `Tensor.numpy` would forbid the program to resize the tensor's storage from then on.
+        """
         if not tensor.is_cpu or tensor.dtype not in self._arrays or tensor.is_neg():
             return None
-        return tensor.detach().numpy()
+        if self._capsule is None:
+            return tensor.detach().numpy()
+        import numpy as np
+
+        return np.from_dlpack(_Lent(self._capsule, tensor.detach()))
 
     def _statistics(self, tensor: Any) -> Value:
         shape, dtype = tuple(tensor.shape), self.dtype(tensor)

@@ -63,7 +63,9 @@ class ForwardCalled(Rule):
             hooked = next(iter(calls(source.tree, *HOOKS)), None)
             for call in calls(source.tree, "forward"):
                 owner = dotted(call.func)[: -len(".forward")] if isinstance(call.func, ast.Attribute) else ""
-                is_module = owner and owner != "self" and not owner[:1].isupper() and _is_module(facts, owner)
+                named = bool(owner) and owner != "self" and not owner[:1].isupper()
+                hooks = any(dotted(one.func).rpartition(".")[0] == owner for one in calls(source.tree, *HOOKS))
+                is_module = named and (hooks or _is_module(facts, owner))
                 if is_module and ran(facts, source, call):
                     yield self._finding(facts, source, call, owner, hooked)
 

@@ -17,6 +17,12 @@ from whygrad.rules.source import Source
 from whygrad.rules.syntax import assignments, callee, calls, dotted, function_of
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
+NEAR = 2000
+"""The changes that a clip made stand this many events before its result, at most."""
+
+LOOKED_AT = 8
+"""So many calls of each line are looked at."""
+
 LAZY = frozenset({"parameters", "named_parameters", "filter", "map", "chain", "buffers"})
 
 
@@ -98,6 +104,7 @@ class ClipAtWrongMoment(Rule):
         for site, made in by_site.items():
             if site is None:
                 continue
+            del made[LOOKED_AT:]
             moments = [_moment(facts, clip) for clip in made]
             if len(set(moments)) == 1 or (len(made) > 1 and len(set(moments[1:])) == 1):
                 moment = moments[-1]
@@ -169,9 +176,12 @@ class ClipAtWrongMoment(Rule):
 def _clips(facts: Facts) -> Iterator[Clip]:
     """Every call of a clipping function that the ledger shows, by its result or by what it changed."""
     changes = [change for change in facts.of(GradChanged) if change.by in CLIPS]
+    by_site: dict[SiteId | None, list[GradChanged]] = {}
+    for change in changes:
+        by_site.setdefault(change.site, []).append(change)
     for event in facts.of(Operation):
         if event.function.rpartition(".")[2] in CLIPS:
-            own = tuple(one for one in changes if one.site == event.site and event.seq - 2000 < one.seq < event.seq)
+            own = tuple(one for one in by_site.get(event.site, ()) if event.seq - NEAR < one.seq < event.seq)
             yield Clip(event, event.value, own)
     seen: set[tuple[SiteId | None, int]] = set()
     for change in changes:

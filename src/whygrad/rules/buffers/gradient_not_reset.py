@@ -18,7 +18,7 @@ from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Edit, Finding
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
-from whygrad.rules.steps import Use, uses
+from whygrad.rules.steps import Use, history_between, uses
 from whygrad.rules.syntax import insert_after, insert_before
 
 
@@ -132,8 +132,8 @@ class GradientNotReset(Rule):
                 for update in step.updates:
                     writes = [
                         event
-                        for event in facts.history(update.tensor)
-                        if previous < event.seq < step.seq and isinstance(event, (GradWritten, GradReset))
+                        for event in history_between(facts, update.tensor, previous, step.seq)
+                        if isinstance(event, (GradWritten, GradReset))
                     ]
                     for first, second in pairwise(writes):
                         if (
@@ -194,9 +194,7 @@ def added_to(
 ) -> GradWritten | None:
     """The first write that added to what the earlier step had used, if nothing reset the buffer before the later."""
     first: GradWritten | None = None
-    for event in facts.history(tensor):
-        if not earlier.seq < event.seq < later.seq:
-            continue
+    for event in history_between(facts, tensor, earlier.seq, later.seq):
         if isinstance(event, GradReset):
             return None
         if isinstance(event, GradWritten) and first is None:

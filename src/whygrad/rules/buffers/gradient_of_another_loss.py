@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 
 from whygrad.ledger.events import BackwardId, GradReset, GradWritten, OptimizerId, OptimizerStepped, SiteId, TensorId
 from whygrad.rules.facts import Facts, Pass
 from whygrad.rules.finding import Edit, Finding, Severity
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
-from whygrad.rules.steps import Use, uses
+from whygrad.rules.steps import Use, back_from, uses
 from whygrad.rules.syntax import insert_before
+
+WINDOW = 32
+"""So many writes before a step are looked at, at most."""
 
 
 class GradientOfAnotherLoss(Rule):
@@ -146,17 +150,17 @@ def _polluted(
 ) -> tuple[GradWritten, GradWritten, Use] | None:
     """Two writes that a step used together, the first of which another owner's update had used before the second."""
     writes: list[GradWritten] = []
-    for event in facts.history(tensor):
-        if event.seq > step.seq:
+    for event in back_from(facts, tensor, step.seq):
+        if isinstance(event, GradReset) or len(writes) == WINDOW:
             break
-        if isinstance(event, GradReset):
-            writes = []
-        elif isinstance(event, GradWritten):
-            writes.append(event)
+        if isinstance(event, GradWritten):
+            writes.insert(0, event)
+    if len(writes) < 2:
+        return None
     for first, second in pairwise(writes):
         if first.site == second.site:
             continue
-        between = [use for use in everything if first.seq < use.seq < second.seq]
+        between = _between(everything, first.seq, second.seq)
         if any(use.tensor == tensor for use in between):
             return None
         reached = {write.tensor for write in passes[first.backward].written}
@@ -165,6 +169,11 @@ def _polluted(
             if use.tensor in reached and use.optimizer != optimizer and use.tensor not in own:
                 return first, second, use
     return None
+
+
+def _between(everything: list[Use], after: int, before: int) -> list[Use]:
+    start = bisect_right(everything, after, key=lambda use: use.seq)
+    return list(takewhile(lambda use: use.seq < before, islice(everything, start, None)))
 
 
 def _edits(facts: Facts, write: GradWritten, name: str) -> list[Edit]:

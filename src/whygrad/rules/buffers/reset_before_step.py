@@ -10,6 +10,7 @@ from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Edit, Finding
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
+from whygrad.rules.steps import Buffer, back_from
 from whygrad.rules.syntax import dotted
 
 
@@ -74,15 +75,13 @@ class ResetBeforeStep(Rule):
             held = [tensor for group in built[-1].groups for tensor in group.parameters]
             previous = 0
             for step in facts.steps_of(optimizer):
-                lost = []
-                fresh = False
-                for tensor in held:
-                    events = [event for event in facts.history(tensor) if previous < event.seq < step.seq]
-                    last = events[-1] if events else None
-                    fresh |= isinstance(last, GradWritten)
-                    earlier = next((one for one in reversed(events[:-1]) if isinstance(one, GradWritten)), None)
-                    if isinstance(last, GradReset) and earlier is not None and earlier.after.magnitude:
-                        lost.append((tensor, earlier, last))
+                last = [(tensor, *_last(facts, tensor, previous, step.seq)) for tensor in held]
+                fresh = any(isinstance(event, GradWritten) for _, event, _ in last)
+                lost = [
+                    (tensor, write, event)
+                    for tensor, event, write in last
+                    if isinstance(event, GradReset) and write is not None and write.after.magnitude
+                ]
                 previous = step.seq
                 if lost and not fresh and lost[0][2].site not in told:
                     told.add(lost[0][2].site)
@@ -118,6 +117,18 @@ class ResetBeforeStep(Rule):
             subjects=[facts.describe(one.tensor) for _, one, _ in lost],
             edits=() if early else _edits(facts, write, reset),
         )
+
+
+def _last(facts: Facts, tensor: TensorId, after: int, before: int) -> tuple[Buffer | None, GradWritten | None]:
+    """The last that happened to a buffer between two steps, and the last write before that."""
+    last: Buffer | None = None
+    for event in back_from(facts, tensor, before):
+        if event.seq <= after:
+            break
+        if last is not None and isinstance(event, GradWritten):
+            return last, event
+        last = last or event
+    return last, None
 
 
 def _steps_first(facts: Facts, step: OptimizerStepped, write: GradWritten, reset: GradReset) -> bool:

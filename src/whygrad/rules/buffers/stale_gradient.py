@@ -10,6 +10,7 @@ from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Finding, Severity
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
+from whygrad.rules.steps import history_between
 
 
 class StaleGradient(Rule):
@@ -105,6 +106,5 @@ def _moved(update: Update) -> bool:
 def _touched(facts: Facts, update: Update, earlier: OptimizerStepped, later: OptimizerStepped) -> bool:
     """Whether anything happened to the buffer between the steps; a clip alone does not make a gradient new."""
     return any(
-        earlier.seq < event.seq < later.seq and not isinstance(event, GradChanged)
-        for event in facts.history(update.tensor)
+        not isinstance(event, GradChanged) for event in history_between(facts, update.tensor, earlier.seq, later.seq)
     )

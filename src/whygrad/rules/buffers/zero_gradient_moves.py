@@ -12,7 +12,7 @@ from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Finding, Place, Severity
 from whygrad.rules.numbers import say_number
 from whygrad.rules.rule import Rule
-from whygrad.rules.steps import items
+from whygrad.rules.steps import history_between, items
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -145,7 +145,7 @@ def _zeroed(
     facts: Facts, update: Update, after: int, before: int
 ) -> tuple[GradChanged | GradReset | GradWritten | None, list[int]]:
     """What made entries of the gradient zero that were not, and which."""
-    for event in reversed([one for one in facts.history(update.tensor) if after < one.seq < before]):
+    for event in reversed(list(history_between(facts, update.tensor, after, before))):
         if isinstance(event, GradReset):
             return (event, list(range(update.grad.count if update.grad else 0))) if event.to == "zero" else (None, [])
         if isinstance(event, GradChanged):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 
-from whygrad.ledger.events import GradWritten, ModuleCalled, TensorId
+from whygrad.ledger.events import GradWritten, ModuleCalled, Raised, TensorId
 from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Edit, Finding, Severity
+from whygrad.rules.memo import once
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
 from whygrad.rules.source import Source
@@ -107,6 +107,7 @@ class LayersInContainer(Rule):
     )
 
     def check(self, facts: Facts) -> Iterator[Finding]:
+        yield from self._nothing_registered(facts)
         groups: dict[tuple[str, int], list[Hidden]] = {}
         for one in hidden_in(facts).values():
             groups.setdefault((one.source.path, one.node.lineno), []).append(one)
@@ -142,8 +143,30 @@ class LayersInContainer(Rule):
                 edits=_edits(first.source, first.node),
             )
 
+    def _nothing_registered(self, facts: Facts) -> Iterator[Finding]:
+        """An optimizer refused an empty list of parameters, and the program keeps layers in plain containers."""
+        raised = next((one for one in facts.of(Raised) if "empty parameter list" in one.text), None)
+        if raised is None:
+            return
+        kinds = {module.kind for module in facts.modules.values() if not module.parameters}
+        for source, owner, attribute, node in _containers(facts):
+            if owner in kinds or any(True for _ in calls(source.tree, owner)):
+                yield self.finding(
+                    facts,
+                    facts.line(source.path, node.lineno),
+                    f"the layers in {owner}.{attribute} are not registered",
+                    [f"{facts.place(raised.site).where} raised: {raised.text}. The parameters of {owner} are empty."],
+                    why="A plain list, tuple or dict of layers is no part of the module: parameters() is empty.",
+                    fix="Wrap the container in nn.ModuleList, nn.ModuleDict or nn.ParameterList.",
+                    evidence=[facts.evidence(raised, raised.text)],
+                    subjects=[owner],
+                    severity=Severity.ERROR,
+                    edits=_edits(source, node),
+                )
+                return
 
-@lru_cache(maxsize=1)
+
+@once
 def hidden_in(facts: Facts) -> dict[TensorId, Hidden]:
     """Parameters with gradients, held by no optimizer, of layers that a class keeps in plain containers."""
     found: dict[TensorId, Hidden] = {}

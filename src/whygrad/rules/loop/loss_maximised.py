@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from whygrad.ledger.events import ModuleCalled, Operation, OptimizerStepped, TensorId
+from whygrad.ledger.events import ModuleCalled, Named, Operation, OptimizerStepped, SiteId, TensorId
 from whygrad.rules.facts import Facts, Maker, Pass, inputs_of
 from whygrad.rules.finding import Finding, Severity
 from whygrad.rules.numbers import say
@@ -84,8 +84,6 @@ class LossMaximised(Rule):
             return
         optimizer = facts.optimizers[next(iter(stepping))][-1]
         held = {tensor for group in optimizer.groups for tensor in group.parameters}
-        if not held & set(facts.owners):
-            return
         climbs = all(group.options.get("maximize") is True for group in optimizer.groups)
         own = [each for each in facts.passes if any(write.tensor in held for write in each.written)]
         signs = [_sign(facts, each) for each in own[:20]]
@@ -95,29 +93,36 @@ class LossMaximised(Rule):
         negative = {sign for sign, _ in turned}
         if len(negative) != 1 or (negative == {-1}) == climbs:
             return
+        likelihood = _is_likelihood(facts, turned[0][1])
+        if not likelihood and not held & set(facts.owners):
+            return  # an attack on an input
         values = [
-            value
-            for _, maker in turned
-            if maker.value is not None and isinstance(value := maker.value.scalar, (int, float))
+            value * (1 if climbs else -1)
+            for each in own[: len(turned)]
+            if each.began.root_value is not None and isinstance(value := each.began.root_value.scalar, (int, float))
         ]
         if len(values) < PASSES or not values[-1] > values[0]:
             return
         first, last = own[0], own[len(turned) - 1]
-        root = facts.makers[first.began.roots[0]]
+        what = "Minus the log-likelihood" if likelihood else "The loss"
         yield self.finding(
             facts,
-            facts.place(optimizer.site if climbs else root.site),
-            "the optimizer climbs the loss",
+            facts.place(optimizer.site if climbs else _named_at(facts, first.began.roots[0])),
+            "the optimizer lowers the likelihood" if likelihood else "the optimizer climbs the loss",
             [
-                f"The loss on {facts.place(turned[0][1].site).where} went up from {values[0]:.4g} to "
-                f"{values[-1]:.4g} in "
-                f"the first {len(values)} recorded passes.",
+                f"{what} on {facts.place(turned[0][1].site).where} went up from {values[0]:.4g} to "
+                f"{values[-1]:.4g} in the first {len(values)} recorded passes.",
                 "The optimizer was built with maximize=True."
                 if climbs
-                else f"backward() started from {say(first.began.root_value)}: the loss with its sign turned.",
+                else f"backward() started from {say(first.began.root_value)}: "
+                + ("a log-likelihood, which is to be large." if likelihood else "the loss with its sign turned."),
             ],
             why="An optimizer goes down on what backward() starts from (up, with maximize=True).",
-            fix="Leave out maximize=True." if climbs else "Call backward() on the loss itself, without the minus.",
+            fix="Leave out maximize=True."
+            if climbs
+            else "Call backward() on minus the log-likelihood."
+            if likelihood
+            else "Call backward() on the loss itself, without the minus.",
             evidence=[
                 facts.evidence(first.began, f"a pass from {say(first.began.root_value)}"),
                 facts.evidence(last.began, f"a later pass from {say(last.began.root_value)}"),
@@ -126,13 +131,28 @@ class LossMaximised(Rule):
         )
 
 
+def _named_at(facts: Facts, root: TensorId) -> SiteId | None:
+    """Where the root got the name by which backward() was called on it; else where it was made."""
+    named = [one for one in facts.of(Named) if one.tensor == root and one.site is not None]
+    return named[-1].site if named else facts.makers[root].site
+
+
+def _is_likelihood(facts: Facts, maker: Maker) -> bool:
+    if not isinstance(maker, Operation):
+        return False
+    code = facts.place(maker.site).code
+    return maker.function.endswith("log_prob") or (maker.function == "call" and ".log_prob(" in code)
+
+
 def _sign(facts: Facts, each: Pass) -> tuple[int, Maker] | None:
-    """With which sign a pass's root holds a loss that has a lower bound, and that loss."""
+    """With which sign a pass's root holds what is to be small, a loss or minus a log-likelihood, and what made that."""
     sign, tensor = 1, each.began.roots[0]
     for _ in range(5):
         maker = facts.makers.get(tensor)
         if maker is None or _is_loss(facts, maker):
             return (sign, maker) if maker is not None else None
+        if _is_likelihood(facts, maker):
+            return -sign, maker
         if not isinstance(maker, Operation):
             return None
         inner: list[TensorId] = [one for one in inputs_of(maker) if facts.tensors[one].requires_grad]
@@ -141,7 +161,9 @@ def _sign(facts: Facts, each: Pass) -> tuple[int, Maker] | None:
             return None
         if maker.function == "neg" or (maker.function in ("mul", "rmul", "div") and factor is not None and factor < 0):
             sign = -sign
-        elif not (maker.function in ("mul", "rmul", "div") and factor is not None):
+        elif maker.function not in ("mean", "sum") and not (
+            maker.function in ("mul", "rmul", "div") and factor is not None
+        ):
             return None
         tensor = inner[0]
     return None

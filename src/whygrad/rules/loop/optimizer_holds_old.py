@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 
 from whygrad.ledger.events import GradWritten, Optimizer, OptimizerStepped, TensorId
 from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Finding, Place
+from whygrad.rules.memo import once
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
 from whygrad.rules.source import Source
@@ -125,7 +125,7 @@ class OptimizerHoldsOld(Rule):
             )
 
 
-@lru_cache(maxsize=1)
+@once
 def successors(facts: Facts) -> dict[TensorId, Successor]:
     """Parameters that took, or look like, the place of tensors that an optimizer holds and no pass ever wrote to."""
     if facts.partial:

@@ -67,7 +67,8 @@ class RateZero(Rule):
         for optimizer in facts.optimizers:
             steps = [step for step in facts.steps_of(optimizer) if step.lr]
             idle = [step for step in steps if not any(step.lr) and _has_gradient(step)]
-            if len(idle) >= STEPS and idle == steps[: len(idle)]:
+            told = not any(group.options.get("lr") for group in facts.optimizers[optimizer][0].groups)
+            if len(idle) >= (1 if told else STEPS) and idle == steps[: len(idle)]:
                 yield self._finding(facts, idle, len(idle) == len(steps))
 
     def _finding(self, facts: Facts, idle: list[OptimizerStepped], always: bool) -> Finding:
