@@ -219,6 +219,23 @@ WRONG = {
                 p = p - 0.1 * p.grad  # <- here
         """,
     ),
+    "a soft update of the loop's variable": (
+        "update-rebinds",
+        """
+        model = nn.Linear(4, 1)
+        target = copy.deepcopy(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            with torch.no_grad():
+                goal = 1.0 + 0.9 * target(x)
+            optimizer.zero_grad()
+            (model(x) - goal).square().mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                for slow, fast in zip(target.parameters(), model.parameters()):
+                    slow = 0.9 * slow + 0.1 * fast  # <- here
+        """,
+    ),
     "a rate of zero": (
         "rate-zero",
         """

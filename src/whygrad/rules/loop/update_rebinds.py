@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from whygrad.ledger.events import Named, Operation, RequiresGradChanged, Tensor, TensorId
+from whygrad.ledger.events import Named, Operation, RequiresGradChanged, SiteId, Tensor, TensorId
 from whygrad.rules.facts import Facts
 from whygrad.rules.finding import Edit, Finding
 from whygrad.rules.numbers import say
 from whygrad.rules.rule import Rule
-from whygrad.rules.syntax import dotted, replace
+from whygrad.rules.source import Source
+from whygrad.rules.syntax import calls, dotted, replace
 
 
 class UpdateRebinds(Rule):
@@ -69,7 +70,7 @@ class UpdateRebinds(Rule):
         made = {output: event for event in facts.of(Operation) if not event.in_place for output in event.outputs}
         thawed = {change.tensor for change in facts.of(RequiresGradChanged) if change.to}
         bearer: dict[tuple[str, str], TensorId] = {}
-        told = set()
+        told: set[SiteId | None] = set()
         for named in facts.of(Named):
             key = (named.name, named.scope)
             old, bearer[key] = bearer.get(key), named.tensor
@@ -79,6 +80,37 @@ class UpdateRebinds(Rule):
             if named.tensor not in thawed and _is_update(facts, operation, old):
                 told.add(operation.site)
                 yield self._finding(facts, named, operation, old)
+        for path in facts.ledger.sources():
+            for name, value in _rebound_variables(facts.source(path)):
+                yield from self._in_loop(facts, facts.source(path), name, value, told)
+
+    def _in_loop(
+        self, facts: Facts, source: Source, name: str, value: ast.expr, told: set[SiteId | None]
+    ) -> Iterator[Finding]:
+        """A loop over parameters whose body gives the loop's variable a new tensor, and does no more with it."""
+        for operation in facts.of(Operation):
+            site = facts.site(operation.site)
+            if site is None or site.path != source.path or operation.in_place or operation.site in told:
+                continue
+            if source.expression(site) is not value:
+                continue
+            told.add(operation.site)
+            kept = [one.tensor for one in operation.inputs if one.tensor is not None and one.code == name]
+            whose = f" ({facts.describe(kept[0])})" if kept else ""
+            yield self.finding(
+                facts,
+                facts.place(operation.site),
+                f"`{name} = ...` renames the loop's variable and changes no parameter",
+                [
+                    f"{facts.place(operation.site).where} computed a new tensor and called it {name}; the parameter "
+                    f"that the loop gave{whose} was not written, and the new tensor is dropped in the next round.",
+                ],
+                why="An assignment gives a name to the result; only an in-place operation changes a tensor.",
+                fix=f"Write in place, with recording off: with torch.no_grad(): {name}.copy_(...)",
+                evidence=[facts.evidence(operation, "a new tensor was computed, and nothing kept it")],
+                subjects=[name],
+                edits=[replace(source, _statement(source, value), f"{name}.data.copy_({source.segment(value)})")],
+            )
 
     def _finding(self, facts: Facts, named: Named, operation: Operation, old: TensorId) -> Finding:
         new = facts.tensors[named.tensor]
@@ -140,3 +172,28 @@ def _edits(facts: Facts, operation: Operation, name: str) -> list[Edit]:
     update = f"{name} {sign} {source.segment(statement.value.right)}"
     indent = " " * statement.col_offset
     return [replace(source, statement, update if inside else f"with torch.no_grad():\n{indent}    {update}")]
+
+
+def _rebound_variables(source: Source) -> Iterator[tuple[str, ast.expr]]:
+    """`p = f(p)` as the last use of p in `for p in model.parameters()`: the name and the expression."""
+    for loop in ast.walk(source.tree):
+        if not isinstance(loop, ast.For):
+            continue
+        gives = list(calls(loop.iter, "parameters", "named_parameters"))
+        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+        for statement in ast.walk(loop) if gives else ():
+            if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                continue
+            name = dotted(statement.targets[0])
+            read = [
+                node.lineno
+                for node in ast.walk(loop)
+                if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+            ]
+            inside = any(dotted(node) == name for node in ast.walk(statement.value))
+            if name in names and inside and max(read) <= (statement.end_lineno or statement.lineno):
+                yield name, statement.value
+
+
+def _statement(source: Source, value: ast.expr) -> ast.stmt:
+    return next(outer for outer in source.around(value) if isinstance(outer, ast.stmt))
