@@ -8,7 +8,7 @@ HELP = """The engines that can run a program, their versions, and what the embed
 
 \b
   whygrad engines                        what is here
-  whygrad engines --missing              ... and all that the embedded one lacks
+  whygrad engines --missing              ... and what the embedded lacks
   whygrad run --engine embedded lab.py   run without PyTorch
   whygrad run --engine both lab.py       run on both, and compare
 

@@ -109,6 +109,7 @@ def test_item_inside_an_expression_is_a_cut() -> None:
     assert run.story("w") == []
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor")  # said once in a process
 def test_new_leaf_from_a_list_of_tensors_is_a_cut() -> None:
     run = record("""
         w = torch.tensor(3.0, requires_grad=True)

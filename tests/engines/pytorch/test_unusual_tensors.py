@@ -315,3 +315,12 @@ def test_square_of_a_tensor_that_overflows_has_a_norm() -> None:
         (w * 1e30).sum().backward()
     """)
     assert run.one(GradWritten).after.norm == pytest.approx(1e31)
+
+
+def test_a_storage_can_still_be_resized_after_its_values_were_read() -> None:
+    recording = record("""
+        w = torch.randn(200, requires_grad=True)
+        (w * 2).sum().backward()
+        size = w.grad.untyped_storage().resize_(0).nbytes()
+        """)
+    assert recording.program["size"] == 0

@@ -35,6 +35,14 @@ class _Lent:
         return 1, 0
 
 
+def _is_freed(tensor: Any) -> bool:
+    """Whether the program gave the tensor's memory back: reading it would end the process."""
+    try:
+        return not tensor.untyped_storage().nbytes() and tensor.numel() > 0
+    except NotImplementedError:  # a wrapper of a torch.func transform has no storage of its own
+        return False
+
+
 class Reader:
     """Reads values of tensors of one torch module. `alert`: a loss or a gradient was not finite."""
 
@@ -44,7 +52,7 @@ class Reader:
         self._half = {torch.bfloat16, torch.float16}
         self._arrays = {torch.float32, torch.float64}
         self._strided = torch.strided
-        self._capsule = getattr(torch._C, "_to_dlpack", None)
+        self._capsule = vars(torch._C).get("_to_dlpack")  # NumPy's own arrays need no lending
         self._transform = torch._C._functorch.peek_interpreter_stack
         self._dispatch_depth = torch._C._len_torch_dispatch_stack
         self._profiling = torch.autograd._profiler_enabled
@@ -162,7 +170,7 @@ class Reader:
             return True
         if tensor.is_meta or tensor.layout is not self._strided or tensor.is_quantized or tensor.is_nested:
             return True
-        return self._capsule is not None and not tensor.untyped_storage().nbytes() and tensor.numel() > 0
+        return self._capsule is not None and _is_freed(tensor)
 
     def _array(self, tensor: Any) -> Any:
         """A NumPy view of a real tensor of the CPU, else None.
