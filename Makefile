@@ -34,11 +34,11 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.ready-run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet $(TORCH) numpy
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
 $(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready-run
+	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
