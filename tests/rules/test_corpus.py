@@ -16,7 +16,9 @@ CORPUS = Path(__file__).parent.parent.parent / "benchmarks" / "corpus"
 RIGHT = sorted((CORPUS / "right").glob("*.py"))
 WRONG = sorted((CORPUS / "wrong").glob("*.py"))
 
-MISSED: dict[str, str] = {}
+MISSED: dict[str, str] = {
+    "eval_left_on_pretrained": "a network that was never in training mode may be meant so, and nothing tells them apart",
+}
 """Faulty programs that no rule recognises on the right line yet, and why. One that is recognised is taken off."""
 
 
